@@ -12,7 +12,7 @@ declare -A package=(
     [zstd]=zstd [curl]=curl [gpg]=gnupg [gpgv]=gpgv [script]=bsdutils [strace]=strace [docker-registry]=docker-registry [skopeo]=skopeo
     [systemd-nspawn]=systemd-container [ip]=iproute2 [nsenter]=util-linux [fsverity]=fsverity [go]=golang-go [groff]=groff-base [mawk]=mawk [cloud-init]=cloud-init
     [openssl]=openssl [ssh]=openssh-client [rsync]=rsync [veritysetup]=cryptsetup-bin [unsquashfs]=squashfs-tools [zip]=zip [unzip]=unzip [bzip2]=bzip2 [bsdtar]=libarchive-tools
-    [tshark]=tshark [umoci]=umoci [cpio]=cpio
+    [tshark]=tshark [umoci]=umoci [cpio]=cpio [grub-mkimage]=grub-common
 )
 missing=()
 export PATH=$PATH:/usr/sbin:/sbin
@@ -20,6 +20,7 @@ for command in "${!package[@]}"; do
     command -v "$command" >/dev/null || missing+=("${package[$command]}")
 done
 [ -e /usr/share/OVMF/OVMF_CODE.fd ] || [ -e /usr/share/OVMF/OVMF_CODE_4M.fd ] || missing+=(ovmf)
+[ -e /usr/lib/grub/i386-pc/kernel.img ] || missing+=(grub-pc-bin)
 [ -e /usr/share/AAVMF/AAVMF_CODE.fd ] || missing+=(qemu-efi-aarch64)
 # The tests run Debian's python3, whatever else is called python3 here.
 for module in jinja2 jsonschema pip yaml; do

@@ -278,28 +278,37 @@ impl BakeRequest {
         Ok(Some(fetched?))
     }
 
-    /// Fails if an image without a base is wanted with what only a base provides.
+    /// Fails if an image without a base image is wanted with what only a base image provides.
     pub(super) fn check_base(&self, manifest: &Manifest) -> Result<(), BakeError> {
         let content = manifest.content();
-        let system = match content.root_base() {
-            None if content.system().is_none() => return Ok(()),
+        if content.root_base().is_none() && content.system().is_none() {
+            return Ok(());
+        }
+        let is_file = content.root_base().is_some_and(|base| base.kind == ArtifactType::Tar);
+        let given = [
+            ("--base", self.base.is_some() && !is_file, "a disk image as the base"),
+            ("--partition", self.partition.is_some(), "a disk image as the base"),
+            ("--size", self.size.is_some() && !self.wants_disk(), "--format raw or qcow2"),
+        ];
+        match given.into_iter().find(|(_, is_given, _)| *is_given) {
+            Some((option, _, needed)) => {
+                Err(message!("{}: {option} needs {needed}, but {}", manifest.name(), self.system_of(manifest)).into())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// What the system of an image without a base image is based on, for messages.
+    pub(super) fn system_of(&self, manifest: &Manifest) -> &'static str {
+        match manifest.content().root_base() {
             None => "its system is made of packages",
             Some(base) if base.kind == ArtifactType::Oci => "its base is a container image",
             Some(_) => "its base is an archive",
-        };
-        let name = manifest.name();
-        let is_file = content.root_base().is_some_and(|base| base.kind == ArtifactType::Tar);
-        let given = [
-            ("--base", self.base.is_some() && !is_file),
-            ("--partition", self.partition.is_some()),
-            ("--size", self.size.is_some()),
-        ];
-        if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
-            return Err(message!("{name}: {option} needs a disk image as the base, but {system}").into());
         }
-        match self.formats.iter().find(|format| format.disk().is_some()) {
-            Some(format) => Err(BakeError::NoDisk { name, format: *format, system }),
-            None => Ok(()),
-        }
+    }
+
+    /// Whether a disk is laid out, even if only to be read.
+    pub(super) fn wants_disk(&self) -> bool {
+        self.formats.is_empty() || self.formats.iter().any(|format| format.disk().is_some())
     }
 }

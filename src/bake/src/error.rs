@@ -17,6 +17,7 @@ use vmbake_compose::stage::StageError;
 use vmbake_fetch::FetchError;
 use vmbake_fetch::images::ImagesError;
 use vmbake_fetch::verify::VerifyError;
+use vmbake_grub::GrubError;
 use vmbake_image::identity::IdentityError;
 use vmbake_layer::LayerError;
 use vmbake_manifest::{ImageNeed, ManifestError};
@@ -37,8 +38,8 @@ pub enum BakeError {
     Partitions { path: PathBuf, error: Box<AssembleError> },
     #[error("{path}: cannot read the base's partitions")]
     Disk { path: PathBuf, source: AssembleError },
-    #[error("{name}: cannot bake a {format} image, which needs a base with a boot loader: {system}")]
-    NoDisk { name: String, format: OutputFormat, system: &'static str },
+    #[error("{name}: cannot bake a {format} image without a disk image as the base: {system}")]
+    NoDisk { name: String, format: OutputFormat, system: &'static str, source: Box<GrubError> },
     #[error(
         "{name}: package {package} waits for the first boot, but there is no systemd to configure it then: {reason}"
     )]
@@ -78,7 +79,10 @@ pub enum BakeError {
 impl Hint for BakeError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::NoDisk { .. } => Some("use --format tar, tar.zst or oci".to_owned()),
+            Self::NoDisk { .. } => Some(
+                "add packages with a kernel and GRUB, see docs/images.md, or use --format tar, tar.zst or oci"
+                    .to_owned(),
+            ),
             Self::NoSystemd { package, .. } => Some(format!(
                 "add \"systemd\" to `packages` of a layer, or replace the script of {package} with `scripts`; see docs/maintainer-scripts.md"
             )),
@@ -87,7 +91,7 @@ impl Hint for BakeError {
         }
     }
 
-    vmbake_common::causes!(Manifest, Fetch, Verify, Input, Identity, Sbom, Layer, Images, Stage, Merge, Origin, Author, Assemble, Write, Publish, Message; Disk; Partitions);
+    vmbake_common::causes!(Manifest, Fetch, Verify, Input, Identity, Sbom, Layer, Images, Stage, Merge, Origin, Author, Assemble, Write, Publish, Message; Disk, NoDisk; Partitions);
 }
 
 impl BakeError {

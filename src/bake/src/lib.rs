@@ -7,6 +7,7 @@ mod all;
 mod archives;
 mod combine;
 mod container;
+mod disk_plan;
 mod error;
 pub mod inputs;
 mod outputs;
@@ -26,11 +27,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use vmbake_common::message;
-use vmbake_disk::disk::{self, Disk};
-use vmbake_disk::ext4::{self, VolumeOptions};
-use vmbake_disk::image::Format;
+use vmbake_disk::disk::Disk;
 use vmbake_disk::source::ReadAt;
-use vmbake_disk::tree::{Timestamp, Tree};
 
 use crate::archives::RootArchives;
 use crate::incremental::build_inputs::BuildInputs;
@@ -38,7 +36,8 @@ use crate::incremental::checksums::Checksum;
 use crate::incremental::previous_bake::PreviousBake;
 use crate::incremental::published::Sidecar;
 use crate::release::provenance::{self, BuilderId};
-use combine::{BaseImage, Combined, combine};
+use combine::{Combined, combine};
+use disk_plan::DiskPlan;
 use outputs::Unchanged;
 use vmbake_common::atomic_file::Pending;
 use vmbake_common::catalog::Catalog;
@@ -80,7 +79,7 @@ pub struct BakeRequest {
     pub anchors: Anchors,
     /// The HTTP client; `None` when offline.
     pub client: Option<Client>,
-    /// Length of the disk in bytes; `None` keeps the base's.
+    /// Length of the disk in bytes; `None` keeps the base's, or is the default of new disks.
     pub size: Option<u64>,
     /// Time of files created by the bake, in seconds since 1970; `None` for that of the base's newest file, or
     /// without a base, of the newest release of an archive that lists a pinned package.
@@ -132,7 +131,7 @@ struct Authored<'a> {
     inputs: BuildInputs,
     /// The documents next to the images, except for the provenance.
     sidecars: BTreeMap<Sidecar, Vec<u8>>,
-    /// None if it has no base image.
+    /// None if it has no base image, and only archives are wanted.
     disk: Option<Disk>,
     /// The archives of its root file system, if some are wanted.
     archives: Option<RootArchives>,
@@ -162,11 +161,7 @@ pub struct BakedDisk {
 pub fn bake_disk(request: BakeRequest, progress: &Progress) -> Result<BakedDisk, BakeError> {
     let request = BakeRequest { formats: Vec::new(), ..request };
     let Authored { manifest, sidecars, disk, .. } = begin(&request, progress)?.author(progress)?;
-    let disk = disk.ok_or_else(|| BakeError::NoDisk {
-        name: manifest.name(),
-        format: Format::Raw.into(),
-        system: "its system has no disk",
-    })?;
+    let disk = disk.ok_or_else(|| message!("{}: the image has no disk", manifest.name()))?;
     let sidecars = sidecars.iter().map(|(sidecar, content)| (*sidecar, Digest::of(content))).collect();
     Ok(BakedDisk { name: manifest.name(), disk, sidecars })
 }
@@ -225,7 +220,12 @@ impl<'a> Begun<'a> {
 
         // 4. The tree becomes archives and a file system, and the file system a disk.
         let archives = RootArchives::new(&request.formats, &manifest, &layers, &tree, epoch)?;
-        let disk = base.as_ref().map(|base| author_disk(base, request, &tree, epoch)).transpose()?;
+        let plan = match &base {
+            Some(base) => Some(DiskPlan::of_base(base)),
+            None if request.wants_disk() => Some(DiskPlan::new(request, &manifest, &tree)?),
+            None => None,
+        };
+        let disk = plan.map(|plan| plan.author(request, &tree, epoch)).transpose()?;
         if let Some(disk) = &disk {
             progress.emit(Event::Authored { bytes: disk.map().data_len(), disk_bytes: disk.len() });
         }
@@ -241,22 +241,6 @@ impl<'a> Begun<'a> {
         let sidecars = sidecars.into();
         Ok(Authored { request, manifest, inputs, sidecars, disk, archives, previous, pending, notes })
     }
-}
-
-/// Lays out the root file system and the disk.
-fn author_disk(base: &BaseImage, request: &BakeRequest, tree: &Tree, epoch: Timestamp) -> Result<Disk, BakeError> {
-    let BaseImage { disk: base, len, file_system, .. } = base;
-    let disk_len = request.size.unwrap_or(*len);
-    let options = VolumeOptions {
-        size: ext4::Size::Exact(disk::root_len(base, disk_len).map_err(BakeError::Assemble)?),
-        uuid: file_system.uuid,
-        label: file_system.label.clone(),
-        // The base's: another manifest must not change the order of entries in large directories.
-        hash_seed: file_system.hash_seed,
-        epoch: u32::try_from(epoch.secs).unwrap_or(u32::MAX),
-    };
-    let volume = ext4::author(tree, &options)?;
-    disk::assemble(base, disk_len, volume.map(), volume.sources()).map_err(BakeError::Assemble)
 }
 
 impl Prepared<'_> {

@@ -1,11 +1,13 @@
 //! A whole disk before it is written: partitions, tables and boot code as runs of sources, readable at any offset.
 
 mod assemble;
+mod create;
 
 use std::io;
 use std::ops::Range;
 
 pub use assemble::{Arch, AssembleError, BaseDisk, assemble, open, root_len};
+pub use create::create;
 
 use crate::source::{ContentId, Map, ReadAt, Sources};
 

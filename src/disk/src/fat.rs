@@ -1,4 +1,4 @@
-//! FAT12, FAT16 and FAT32: describes a volume and reads it to a [`Tree`]. Read-only.
+//! FAT12, FAT16 and FAT32: describes a volume, reads it to a [`Tree`], and writes new volumes.
 //!
 //! Microsoft's FAT specification 1.03 and its long-name extension. Little endian; offsets in bytes from the start of
 //! the volume; clusters are numbered from 2. Contents are ranges of the volume, never copies.
@@ -12,11 +12,13 @@ mod error;
 mod boot;
 mod table;
 mod dir;
+mod author;
 
 use std::sync::Arc;
 
 use crate::source::{Extent, Map, ReadAt, SourceId};
 use crate::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, ROOT, Timestamp, Tree};
+pub use author::{AuthorError, author};
 use boot::Boot;
 use dir::Entry;
 pub use error::{ChainFault, EntryFault, FatError, FatPart};

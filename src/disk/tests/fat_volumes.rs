@@ -270,3 +270,55 @@ fn contents_exist(tree: &Tree) {
         }
     }
 }
+
+const LEN: u64 = 16 << 20;
+
+#[test]
+fn authored_volumes_have_their_files() {
+    if !have("fsck.vfat") {
+        return;
+    }
+    let mut files: Files = [
+        ("/EFI/debian/grub.cfg", 123),
+        ("/EFI/debian/shimx64.efi", 900_001),
+        ("/EFI/BOOT/BOOTX64.EFI", 2048),
+        ("/empty", 0),
+        ("/A-1_B.C", 1),
+    ]
+    .into_iter()
+    .enumerate()
+    .map(|(seed, (path, len))| (path.to_owned(), content(len, seed)))
+    .collect();
+    // More entries than one cluster holds.
+    files.extend((0..200).map(|number| (format!("/many/file{number}.txt"), content(number, number))));
+    let list: Vec<_> = files.iter().map(|(path, content)| (path[1..].to_owned(), content.clone())).collect();
+    let mut volume = fat::author(LEN, 0xCAFE_1234, &list).unwrap();
+    volume.resize(usize::try_from(LEN).unwrap(), 0);
+    let info = fat::probe(&volume).unwrap();
+    assert_eq!((info.kind, info.volume_id, info.cluster_size), ("FAT16", 0xCAFE_1234, 2048));
+    assert_eq!(contents(&read(&volume).unwrap()), files);
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("fat.img");
+    std::fs::write(&image, &volume).unwrap();
+    run("fsck.vfat", &["-n", image.to_str().unwrap()]);
+}
+
+#[test]
+fn volumes_that_cannot_be_authored_are_refused() {
+    let refusal = |len: u64, paths: &[&str], size: usize| {
+        let files: Vec<_> = paths.iter().map(|path| ((*path).to_owned(), vec![1; size])).collect();
+        fat::author(len, 0, &files).unwrap_err().to_string()
+    };
+    for path in ["Mixed", "name.", ".name", "", "a/", "/a", "a b", "ä", "a.b.c", "ninechars", "a.text", "a/Bb/c"] {
+        let expected =
+            format!("{path}: expected a name of 8 and an extension of 3 letters and digits, each of one case");
+        assert_eq!(refusal(LEN, &[path], 1), expected);
+    }
+    for paths in [["a", "a"], ["a", "A"], ["a", "a/b"], ["a/b", "a"]] {
+        assert_eq!(refusal(LEN, &paths, 1), format!("{}: there is a file of this name already", paths[1]));
+    }
+    assert_eq!(refusal(LEN, &["a"], 16 << 20), "the files need 8192 clusters, but the volume has 8167");
+    for len in [0, 4 << 20, 256 << 20, u64::MAX] {
+        assert!(refusal(len, &["a"], 1).starts_with(&format!("a FAT16 volume of {len} bytes: expected 4085 to ")));
+    }
+}

@@ -47,6 +47,9 @@ pub struct Settings {
     pub exits_on_failure: bool,
     /// `$0`, also in messages; the name of the script if there is none.
     pub zero: Option<Vec<u8>>,
+    /// Paths below `/proc` and `/sys`, without links, that a script finds on no machine that its result is for. To ask for another one
+    /// ends the run.
+    pub absent: Vec<Vec<u8>>,
 }
 
 impl Default for Settings {
@@ -59,6 +62,7 @@ impl Default for Settings {
             umask: 0o022,
             exits_on_failure: false,
             zero: None,
+            absent: Vec::new(),
         }
     }
 }

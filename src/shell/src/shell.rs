@@ -97,7 +97,7 @@ impl<'h> Shell<'h> {
         settings: &Settings,
     ) -> Self {
         Self {
-            files: Watched::new(files),
+            files: Watched::new(files, settings.absent.clone()),
             commands,
             state,
             budget: Budget::new(settings.limits),

@@ -232,7 +232,7 @@ struct BakeArgs {
     /// Ignore caches of earlier bakes, and write none
     #[arg(long)]
     no_cache: bool,
-    /// Disk size in bytes, or with suffix K, M, G, T (binary) [default: size of the base image]
+    /// Disk size in bytes, or with suffix K, M, G, T (binary) [default: size of the base image, or 3G without one]
     #[arg(long, value_parser = parse_size)]
     size: Option<u64>,
     /// Output formats

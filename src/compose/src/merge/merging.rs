@@ -194,7 +194,7 @@ impl<'a> Merging<'a> {
         let is_last = layer.schema.name == HYGIENE;
         let brought = is_last.then(|| Brought::find(target, self.layers, &self.archives)).transpose()?;
         if let Some(brought) = &brought {
-            let made = self.sources.regenerate(target, &mut self.packages, brought, &self.audited)?;
+            let made = self.sources.regenerate(target, &mut self.packages, self.manifest, brought, &self.audited)?;
             self.deferred.extend(made.deferred);
             self.warnings.extend(made.warnings);
         }

@@ -172,7 +172,8 @@ impl Target {
         self.wrap(made).map(|_| ())
     }
 
-    fn place(&mut self, path: &[u8], meta: Metadata, kind: Kind) -> Result<InodeId, MergeError> {
+    /// Writes a node of a layer; what stood there is replaced.
+    pub(super) fn place(&mut self, path: &[u8], meta: Metadata, kind: Kind) -> Result<InodeId, MergeError> {
         self.parents(path)?;
         let inode = Inode { meta, kind, origin: self.origin };
         let placed = self.tree.place(path, inode);

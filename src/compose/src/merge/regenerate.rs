@@ -3,6 +3,7 @@
 //!
 //! [`treatment`] determines the processing of each path. Files of packages are not processed: their scripts and triggers do it.
 
+mod boot_disk;
 mod certificates;
 mod mail;
 mod menu;
@@ -14,8 +15,10 @@ use super::cleaned::Brought;
 use super::database::Database;
 use super::place::Target;
 use super::{DeferredPackage, MergeError, locales, triggers};
+use boot_disk::BootDisk;
 use vmbake_layer::AuditedScript;
 use vmbake_layer::processed::{Treatment, Work, treatment};
+use vmbake_manifest::Manifest;
 
 /// Paths of the base that are compared with those of the finished tree.
 pub(super) struct Before {
@@ -53,6 +56,7 @@ impl Before {
         &self,
         target: &mut Target,
         packages: &mut Database,
+        manifest: &Manifest,
         brought: &Brought,
         audited: &[AuditedScript],
     ) -> Result<Regenerated, MergeError> {
@@ -96,13 +100,20 @@ impl Before {
         }
         made.deferred = packages.configure(target, Vec::new(), audited)?;
         made.warnings.extend(self.certificates.lost(target));
-        let changed = self.menu.differs(target);
-        if let Some(layer) = last(Work::Menu).or_else(|| changed.then(|| own.layer.clone())) {
+        let boot_disk = BootDisk::of(target, manifest);
+        // A new disk gets a new menu, with all settings.
+        let changed = boot_disk.is_none() && self.menu.differs(target);
+        if let Some(layer) =
+            last(Work::Menu).filter(|_| boot_disk.is_none()).or_else(|| changed.then(|| own.layer.clone()))
+        {
             target.enter(Origin { layer: layer.clone(), ..Origin::default() });
             self.menu.update(target, &layer)?;
         }
         self.modules.update(target, packages, brought, &mut made.warnings)?;
         target.enter(own);
+        if let Some(disk) = boot_disk {
+            disk.write(target, &mut made.warnings)?;
+        }
         Ok(made)
     }
 }

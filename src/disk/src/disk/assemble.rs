@@ -48,6 +48,8 @@ pub enum AssembleError {
     DiskTooSmall { len: u64, min: u64 },
     #[error("refused: a disk of {len} bytes is not a multiple of sectors of 512 bytes")]
     DiskUnaligned { len: u64 },
+    #[error("partition {number}: {len} bytes of content, but only {room} bytes")]
+    ContentTooLarge { number: u32, len: u64, room: u64 },
     #[error("refused: the root file system has {len} bytes, but the root partition only {room}")]
     RootTooLarge { len: u64, room: u64 },
 }

@@ -22,11 +22,14 @@ pub(crate) struct Watched<'h> {
     linked: BTreeSet<u64>,
     /// The first path below `/proc` or `/sys` that a command asked for.
     machine: RefCell<Option<Vec<u8>>>,
+    /// Paths below these that no machine has, as the caller says.
+    absent: Vec<Vec<u8>>,
 }
 
 impl<'h> Watched<'h> {
-    pub(crate) fn new(files: &'h mut dyn Files) -> Self {
-        Self { files, now: 0, written: BTreeMap::new(), lent: 0, linked: BTreeSet::new(), machine: RefCell::new(None) }
+    pub(crate) fn new(files: &'h mut dyn Files, absent: Vec<Vec<u8>>) -> Self {
+        let machine = RefCell::new(None);
+        Self { files, now: 0, written: BTreeMap::new(), lent: 0, linked: BTreeSet::new(), machine, absent }
     }
 
     /// [`Files::lookup`], which notes what only the kernel of a machine knows.
@@ -66,7 +69,9 @@ impl<'h> Watched<'h> {
     }
 
     fn note_machine(&self, path: &[u8]) {
-        if [&b"/proc/"[..], b"/sys/"].iter().any(|root| normalize(path).starts_with(root)) {
+        let normal = normalize(path);
+        let is_of_machine = [&b"/proc/"[..], b"/sys/"].iter().any(|root| normal.starts_with(root));
+        if is_of_machine && !self.absent.contains(&normal) {
             self.machine.borrow_mut().get_or_insert_with(|| path.to_vec());
         }
     }

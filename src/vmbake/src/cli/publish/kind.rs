@@ -34,7 +34,7 @@ pub(super) struct KindArgs {
     #[arg(help = format!("Base disk image, {READABLE}, with --kind [default: the base image that the manifest pins]"))]
     #[arg(long, value_name = "FILE")]
     base: Option<PathBuf>,
-    /// Disk size in bytes, or with suffix K, M, G, T (binary), with --kind [default: size of the base image]
+    /// Disk size in bytes, or with suffix K, M, G, T (binary), with --kind [default: size of the base image, or 3G without one]
     #[arg(long, value_parser = parse_size)]
     size: Option<u64>,
     /// Do not download artifacts, with --kind: all must be in the store
