@@ -178,10 +178,19 @@ impl Shell<'_> {
     pub(crate) fn complain_exactly(&mut self, message: &[u8]) -> Run<()> {
         let before: &[u8] = if self.state.language.is_bash() { b": line " } else { b": " };
         let line = self.state.line.to_string();
-        // Bash names the file of the running function, as BASH_SOURCE does.
-        let source = self.state.bash.frames.last().filter(|_| self.state.language.is_bash());
-        let name = source.map_or_else(|| self.state.zero.to_vec(), |frame| frame.source.as_bytes().to_vec());
+        let name = self.source_name();
         self.err(&[&name[..], before, line.as_bytes(), b": ", message, b"\n"].concat())
+    }
+
+    /// The script that messages name. In bash, that of the running function, as in BASH_SOURCE.
+    fn source_name(&self) -> Vec<u8> {
+        let zero = self.state.zero.to_vec();
+        let Some(frame) = self.state.bash.frames.last().filter(|_| self.state.language.is_bash()) else { return zero };
+        match self.state.flags {
+            flags if flags.argument && *frame.source == *show(&zero) => b"environment".to_vec(),
+            flags if flags.stdin && *frame.source == *show(&zero) => b"main".to_vec(),
+            _ => frame.source.as_bytes().to_vec(),
+        }
     }
 
     pub(crate) fn step(&mut self) -> Run<()> {

@@ -122,6 +122,9 @@ impl Shell<'_> {
                 let lines = frames.map(|frame| frame.line).chain([0]);
                 Some(lines.map(|line| line.to_string().into_bytes()).collect())
             }
+            b"BASH_SOURCE" if self.state.flags.argument || self.state.flags.stdin => {
+                return self.unsupported(b"$BASH_SOURCE in a text without a file");
+            }
             b"BASH_SOURCE" => {
                 let sources = frames.map(|frame| frame.source.as_bytes().to_vec());
                 Some(sources.chain([self.state.zero.to_vec()]).collect())
