@@ -27,6 +27,7 @@ mod first_boot;
 mod given;
 mod grants;
 mod host_keys;
+mod initrd;
 mod ldcache;
 mod locales;
 mod logins;
@@ -65,6 +66,7 @@ pub use logins::Login;
 pub use maintainer::{Makes, Occasion, ScriptFault};
 pub use present::SatisfiedPackage;
 pub use programs::check as check_programs;
+use regenerate::Directories;
 pub use regenerate::is_processed;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -262,6 +264,9 @@ pub fn merge(
         target.check_changes(name, before.as_ref(), Step::Content, &bundles)?;
     }
     alternatives::check_choices(&target, &layers)?;
+    let made = initrd::make(&mut target, &mut packages)?;
+    deferred.extend(made.deferred);
+    warnings.extend(made.warnings);
     host_keys::apply(&mut target)?;
     record(&mut target, &layers, manifest)?;
     first_boot::write(&mut target, &layers, manifest.content())?;
