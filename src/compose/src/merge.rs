@@ -27,6 +27,7 @@ mod first_boot;
 mod given;
 mod grants;
 mod host_keys;
+mod initrd;
 mod ldcache;
 mod locales;
 mod logins;
@@ -67,6 +68,7 @@ pub use logins::Login;
 pub use maintainer::{Makes, Occasion, ScriptFault};
 pub use present::SatisfiedPackage;
 pub use programs::check as check_programs;
+use regenerate::Directories;
 pub use regenerate::is_processed;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -20,6 +20,8 @@ pub enum Work {
     Mail,
     /// The indexes of kernel modules, as depmod(8) would write them.
     Modules,
+    /// The initial RAM disks, as mkinitramfs(8) would write them.
+    Initrd,
     /// The cache of the dynamic linker, which is made for every image.
     Libraries,
 }
@@ -30,8 +32,8 @@ impl Work {
         match self {
             Self::Certificates => Some("/etc/ssl/certs"),
             Self::Menu => Some("/boot/grub/grub.cfg"),
-            // Locales and tables are only read; indexes and names of libraries are compared with the grants when they are written.
-            Self::Locales | Self::Mail | Self::Modules | Self::Libraries => None,
+            // Locales and tables are only read; indexes, RAM disks and names of libraries are compared with the grants when they are written.
+            Self::Locales | Self::Mail | Self::Modules | Self::Initrd | Self::Libraries => None,
         }
     }
 }
@@ -60,14 +62,15 @@ struct Row {
     treatment: Treatment,
 }
 
-const INITRD: &str = "the initial RAM disk keeps the base's version, since a bake does not rebuild it; only programs on the root file system \
-                      use this one";
+/// What is said of a file that an initial RAM disk would contain, and does not.
+pub const INITRD: &str = "the initial RAM disk keeps the base's version, since a bake does not rebuild it; only programs on the root file system \
+                          use this one";
 
 const APT: &str = "cloud-init replaces or removes it on the first boot unless its settings have \
                    `apt: {generate_mirrorlists: false, preserve_sources_list: true}`";
 
 /// In its order: the first row that fits counts.
-const TABLE: [Row; 17] = [
+const TABLE: [Row; 18] = [
     Row {
         paths: &["/usr/local/share/ca-certificates/**", "/usr/share/ca-certificates/**", "/etc/ca-certificates.conf"],
         treatment: Treatment::Done(Work::Certificates),
@@ -86,16 +89,15 @@ const TABLE: [Row; 17] = [
     Row {
         paths: &[
             "/etc/modprobe.d/*.conf",
-            "/etc/modules",
             "/etc/crypttab",
             "/etc/initramfs-tools/**",
             "/usr/share/initramfs-tools/**",
-            "/etc/dracut.conf.d/*.conf",
             "/etc/mdadm/mdadm.conf",
             "/etc/lvm/lvm.conf",
         ],
-        treatment: Treatment::Warned(INITRD),
+        treatment: Treatment::Done(Work::Initrd),
     },
+    Row { paths: &["/etc/modules", "/etc/dracut.conf.d/*.conf"], treatment: Treatment::Warned(INITRD) },
     Row { paths: &["/etc/ssl/certs/ca-certificates.crt"], treatment: Treatment::Nothing },
     Row {
         paths: &["/etc/ssl/certs/**"],

@@ -8,6 +8,7 @@ mod text;
 mod lines;
 mod sort;
 mod translate;
+mod tsort;
 mod awk;
 mod grep;
 mod sed;
@@ -121,6 +122,7 @@ pub(crate) fn find(name: &[u8]) -> Option<Utility> {
         b"tempfile" => temporary::tempfile,
         b"touch" => make::touch,
         b"tr" => translate::tr,
+        b"tsort" => tsort::tsort,
         b"uname" => machine::uname,
         b"uniq" => lines::uniq,
         b"wc" => text::wc,

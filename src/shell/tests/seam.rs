@@ -47,6 +47,10 @@ impl Commands for Caller {
             "ssh-keygen" => Some(Outcome::Deferred("keys are made at the first boot".to_owned())),
             "reboot" => Some(Outcome::Refused("an image has no machine".to_owned())),
             "dpkg" => Some(Outcome::Unsupported(words.join(" "))),
+            "instead" => {
+                call.stdout.extend_from_slice(b"first\n");
+                Some(Outcome::Exec(call.args.to_vec()))
+            }
             _ => None,
         }
     }
@@ -101,6 +105,12 @@ fn the_caller_can_end_a_run() {
     );
     assert!(matches!(run("if reboot; then :; fi", &mut caller), Err(ErrorKind::Refused { .. })));
     assert_eq!(run("x=$(dpkg --frob)", &mut caller), Err(ErrorKind::Unsupported { what: "--frob".to_owned() }));
+}
+
+#[test]
+fn a_command_becomes_another_one() {
+    let source = "x=1 instead env x=2 sh -c 'echo $x $0; exit 4' name || echo s$?; instead nope || echo s$?; echo a | instead upper";
+    assert_eq!(run(source, &mut Caller::default()).unwrap(), "first\n2 name\ns4\nfirst\ns127\nfirst\nA\n0");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::accounts::Ids;
 use super::debconf::Debconf;
+use super::initrd::Due;
 use super::overrides::Overrides;
 use super::owners::Owners;
 use super::place::Target;
@@ -31,6 +32,8 @@ pub(super) struct Database {
     pub(super) left: BTreeMap<String, BTreeSet<String>>,
     /// Whether a script has run ldconfig(8), or a package has set off its trigger.
     pub(super) is_linked: bool,
+    /// Versions of kernels for which mkinitramfs(8) is to run.
+    pub(super) initrds: BTreeMap<String, Due>,
     /// Packages that are configured on the first boot.
     pub(super) waiting: BTreeSet<String>,
     /// Whether the image has what configures packages on the first boot.
@@ -45,6 +48,7 @@ pub(super) struct Changeable {
     ids: Ids,
     left: BTreeMap<String, BTreeSet<String>>,
     is_linked: bool,
+    initrds: BTreeMap<String, Due>,
 }
 
 impl Database {
@@ -62,16 +66,24 @@ impl Database {
 
     /// What a script may change, to take it back.
     pub(super) fn changeable(&self) -> Changeable {
-        let Self { overrides, debconf, pending, ids, left, is_linked, .. } = self;
+        let Self { overrides, debconf, pending, ids, left, is_linked, initrds, .. } = self;
         let (overrides, debconf, pending) = (overrides.clone(), debconf.clone(), pending.clone());
-        Changeable { overrides, debconf, pending, ids: ids.clone(), left: left.clone(), is_linked: *is_linked }
+        Changeable {
+            overrides,
+            debconf,
+            pending,
+            ids: ids.clone(),
+            left: left.clone(),
+            is_linked: *is_linked,
+            initrds: initrds.clone(),
+        }
     }
 
     /// Takes back what a script has changed.
     pub(super) fn restore(&mut self, before: Changeable) {
-        let Changeable { overrides, debconf, pending, ids, left, is_linked } = before;
+        let Changeable { overrides, debconf, pending, ids, left, is_linked, initrds } = before;
         (self.overrides, self.debconf, self.pending, self.ids, self.left) = (overrides, debconf, pending, ids, left);
-        self.is_linked = is_linked;
+        (self.is_linked, self.initrds) = (is_linked, initrds);
     }
 
     /// Reads what the base has.
@@ -86,6 +98,7 @@ impl Database {
             ids: Ids::default(),
             left: BTreeMap::new(),
             is_linked: false,
+            initrds: BTreeMap::new(),
             waiting: BTreeSet::new(),
             deferred: false,
         })

@@ -11,8 +11,10 @@ mod conf;
 mod search;
 mod format;
 
+use std::collections::BTreeMap;
+
 use vmbake_common::message::Message;
-use vmbake_disk::tree::{Kind, Tree};
+use vmbake_disk::tree::{Inode, Kind, Origin, Tree, TreeError};
 
 use super::place::Target;
 use super::{LibraryFault, MergeError};
@@ -46,14 +48,74 @@ pub(super) fn update(target: &mut Target, arch: &str, is_run: bool) -> Result<()
         Some(old) => generator(old)
             .ok_or_else(|| damaged(LibraryFault::Message(Message::new("is not a cache of glibc 2.33 or later"))))?,
         None if is_run => match target.tree.read(PROGRAM.as_bytes(), MAX_CACHE) {
-            Ok(program) => generator_of(&program).ok_or_else(|| {
-                let text = "is not ldconfig of glibc 2.33 or later, so the cache that it creates is not known";
-                MergeError::content(PROGRAM, LibraryFault::Message(Message::new(text)))
-            })?,
+            Ok(program) => generator_of(&program).ok_or_else(unknown_program)?,
             Err(_) => return Ok(()),
         },
         None => return Ok(()),
     };
+    write(target, arch, old, &generator)
+}
+
+/// A path that ldconfig changes.
+pub(super) enum Change {
+    Removed,
+    /// A link, or a file with this content.
+    Made(Kind, Vec<u8>),
+}
+
+/// What `ldconfig -r` changes below a directory, with its path there.
+pub(super) fn of_directory(
+    target: &Target,
+    directory: &[u8],
+    arch: &str,
+) -> Result<Vec<(Vec<u8>, Change)>, MergeError> {
+    let program = target.tree.read(PROGRAM.as_bytes(), MAX_CACHE).unwrap_or_default();
+    let generator = generator_of(&program).ok_or_else(unknown_program)?;
+    let before = target.wrap(subtree(&target.tree, directory))?;
+    let old = before.read(CACHE.as_bytes(), MAX_CACHE).ok();
+    let names: BTreeMap<Vec<u8>, Kind> = before.walk().map(|(path, _, inode)| (path, inode.kind.clone())).collect();
+    let mut below = Target::new(before, target.epoch());
+    write(&mut below, arch, old, &generator)?;
+    let mut changes = Vec::new();
+    let after: BTreeMap<Vec<u8>, Kind> = below.tree.walk().map(|(path, _, inode)| (path, inode.kind.clone())).collect();
+    changes.extend(names.keys().filter(|path| !after.contains_key(*path)).map(|path| (path.clone(), Change::Removed)));
+    for (path, kind) in after {
+        if names.get(&path).is_some_and(|old| same(old, &kind)) {
+            continue;
+        }
+        let content = match kind {
+            Kind::File(_) => target.wrap(below.tree.read(&path, MAX_CACHE))?,
+            _ => Vec::new(),
+        };
+        changes.push((path, Change::Made(kind, content)));
+    }
+    Ok(changes)
+}
+
+fn same(left: &Kind, right: &Kind) -> bool {
+    match (left, right) {
+        (Kind::File(left), Kind::File(right)) => left == right,
+        (Kind::Symlink(left), Kind::Symlink(right)) => left == right,
+        _ => std::mem::discriminant(left) == std::mem::discriminant(right),
+    }
+}
+
+/// A tree whose root is a directory of another one.
+fn subtree(tree: &Tree, directory: &[u8]) -> Result<Tree, TreeError> {
+    let id = tree.resolve(directory)?;
+    let mut below = Tree::new(tree.inode(id).meta.clone(), Origin::default());
+    *below.sources_mut() = tree.sources().clone();
+    for (path, _, inode) in tree.walk_from(id).filter(|(path, ..)| !path.is_empty()) {
+        let kind = if matches!(inode.kind, Kind::Directory(_)) { Kind::directory() } else { inode.kind.clone() };
+        let origin = below.first_origin();
+        below.place(&path, Inode { meta: inode.meta.clone(), kind, origin })?;
+    }
+    Ok(below)
+}
+
+/// Writes the links and the cache, `old` of which is there.
+fn write(target: &mut Target, arch: &str, old: Option<Vec<u8>>, generator: &[u8]) -> Result<(), MergeError> {
+    let damaged = |fault: LibraryFault| MergeError::content(CACHE, fault);
     let machine = Machine::of_arch(arch).ok_or_else(|| MergeError::Arch { arch: arch.to_owned() })?;
     let (mut entries, mut subdirectories) = (Vec::new(), Vec::new());
     for directory in directories(&target.tree, arch)? {
@@ -71,7 +133,7 @@ pub(super) fn update(target: &mut Target, arch: &str, is_run: bool) -> Result<()
             entries.push(entry(&directory, library));
         }
     }
-    let new = encode(entries, &subdirectories, &generator)
+    let new = encode(entries, &subdirectories, generator)
         .ok_or_else(|| damaged(LibraryFault::Message(Message::new("exceeds the limit of 4 GiB"))))?;
     if old.as_ref() == Some(&new) {
         return Ok(());
@@ -80,6 +142,11 @@ pub(super) fn update(target: &mut Target, arch: &str, is_run: bool) -> Result<()
     let mode = found.map_or(0o644, |id| target.tree.inode(id).meta.mode);
     let meta = target.meta(mode);
     target.file(CACHE, meta, new)
+}
+
+fn unknown_program() -> MergeError {
+    let text = "is not ldconfig of glibc 2.33 or later, so the cache that it creates is not known";
+    MergeError::content(PROGRAM, LibraryFault::Message(Message::new(text)))
 }
 
 /// What the loader finds by its cache in this tree, the first of equal names first.
@@ -144,7 +211,7 @@ fn text(bytes: &[u8]) -> Result<String, MergeError> {
 
 #[cfg(test)]
 mod tests {
-    use vmbake_disk::tree::{Metadata, Origin, Timestamp};
+    use vmbake_disk::tree::{Metadata, Timestamp};
 
     use super::*;
 

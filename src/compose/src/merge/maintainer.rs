@@ -33,6 +33,13 @@ use vmbake_common::digest::Digest;
 /// The search path of scripts, during a bake and on the first boot.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/// Runs mkinitramfs as a file that another package than its own could have replaced.
+const MKINITRAMFS: &str = "#!/bin/sh\nexec sh /usr/sbin/mkinitramfs \"$@\"\n";
+/// Where it writes.
+const INITRD: &str = "/var/tmp/initrd.img";
+/// Longest initial RAM disk, in bytes.
+const MAX_INITRD: u64 = 1 << 30;
+
 /// A script, and how dpkg calls it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call<'a> {
@@ -175,11 +182,20 @@ fn on_system(system: &mut System<'_, '_>, files: &mut dyn Files, call: &Call<'_>
     if let Some(what) = vmbake_shell::foreign(call.source) {
         return Ok(Ran::Waits(format!("it is {what}")));
     }
+    let settings = call.settings(system.database);
+    interpreted(system, files, call, &settings)
+}
+
+fn interpreted(
+    system: &mut System<'_, '_>,
+    files: &mut dyn Files,
+    call: &Call<'_>,
+    settings: &Settings,
+) -> Result<Ran, MergeError> {
     let name = format!("{}.{}", call.package, call.script);
     let args: Vec<Vec<u8>> = call.args.iter().map(|arg| arg.as_bytes().to_vec()).collect();
     let script = Script { name: &name, source: call.source, args: &args };
-    let settings = call.settings(system.database);
-    let finished = vmbake_shell::run(&script, &mut Host { files, commands: system }, &settings);
+    let finished = vmbake_shell::run(&script, &mut Host { files, commands: system }, settings);
     match finished {
         Ok(finished) if finished.status == 0 => Ok(Ran::Done),
         Ok(finished) => {
@@ -197,6 +213,56 @@ fn on_system(system: &mut System<'_, '_>, files: &mut dyn Files, call: &Call<'_>
                 Err(call.error(ScriptFault::Unknown { error, text }))
             }
         },
+    }
+}
+
+/// Runs mkinitramfs(8) for a kernel. Gives the mode and content of the initial RAM disk, or the reason why there is none; the tree stays as it
+/// was.
+pub(super) fn mkinitramfs(
+    target: &mut Target,
+    database: &mut Database,
+    version: &str,
+) -> Result<Result<(u16, Vec<u8>), String>, MergeError> {
+    let args = ["-o", INITRD, version];
+    let call = Call {
+        package: "initramfs-tools",
+        stem: "initramfs-tools",
+        arch: "all",
+        script: "mkinitramfs",
+        source: MKINITRAMFS.as_bytes(),
+        args: &args,
+        control: None,
+    };
+    let before = database.changeable();
+    target.tree.begin();
+    let ran = build(target, database, &call);
+    let made = target.tree.resolve(INITRD.as_bytes()).map(|id| target.tree.inode(id).meta.mode);
+    let content = target.tree.read(INITRD.as_bytes(), MAX_INITRD);
+    target.tree.rollback();
+    database.restore(before);
+    match ran {
+        Ok(Ran::Done) => Ok(made.and_then(|mode| Ok((mode, content?))).map_err(|error| error.to_string())),
+        Ok(Ran::Waits(reason)) => Ok(Err(reason)),
+        Err(MergeError::Script { fault, .. }) => Ok(Err(fault.to_string())),
+        Err(error) => Err(error),
+    }
+}
+
+fn build(target: &mut Target, database: &mut Database, call: &Call<'_>) -> Result<Ran, MergeError> {
+    let mut settings = call.settings(database);
+    let epoch = target.epoch().secs.to_string();
+    settings.environment.insert(b"SOURCE_DATE_EPOCH".to_vec(), epoch.into_bytes());
+    settings.limits =
+        Limits { steps: 20_000_000, work_bytes: 16 << 30, size_bytes: 1 << 30, file_bytes: 1 << 30, ..settings.limits };
+    let target = RefCell::new(target);
+    let files_fault = RefCell::new(None);
+    let mut files = TargetFiles::new(&target, &files_fault);
+    let mut system = System::new(&target, database, call);
+    system.initrd = Some(commands::Building::default());
+    let ran = interpreted(&mut system, &mut files, call, &settings);
+    match system.fault.take().or(files_fault.take()) {
+        Some(error) => Err(error),
+        None => ran,
     }
 }
 

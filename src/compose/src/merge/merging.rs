@@ -15,7 +15,7 @@ use super::removal::{self, Removals};
 use super::unit_grants::{self, BundleLayers};
 use super::{
     DeferredPackage, MergeError, Merged, Pins, RECORD, SatisfiedPackage, accounts, admin_directory, alternatives,
-    auto_installed, boot_grants, debconf, expand, extracted, finished, first_boot, host_keys, ldcache, logins,
+    auto_installed, boot_grants, debconf, expand, extracted, finished, first_boot, host_keys, initrd, ldcache, logins,
     merged_usr, missing, own_content, programs, regenerate,
 };
 use crate::stage::{FIRSTBOOT, StagedArtifact, StagedContent};
@@ -211,6 +211,9 @@ impl<'a> Merging<'a> {
     pub(super) fn finish(mut self) -> Result<Merged, MergeError> {
         let (target, layers) = (&mut self.target, self.layers);
         alternatives::check_choices(target, layers)?;
+        let made = initrd::make(target, &mut self.packages)?;
+        self.deferred.extend(made.deferred);
+        self.warnings.extend(made.warnings);
         host_keys::apply(target)?;
         record(target, layers, self.manifest)?;
         first_boot::write(target, layers, self.manifest.content())?;

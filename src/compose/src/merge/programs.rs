@@ -9,6 +9,7 @@
 //! were loaded alone, since a program may load it by name; libraries of the layers in other directories count as loaded.
 
 mod loader;
+mod trace;
 
 use std::collections::BTreeSet;
 
@@ -16,6 +17,7 @@ use vmbake_disk::tree::{Inode, InodeId, Kind, Tree};
 
 use super::MergeError;
 use loader::Loader;
+pub(super) use trace::{libraries, needed};
 use vmbake_image::elf::{Elf, Machine};
 
 /// The layer of all nodes that were there before.

@@ -9,15 +9,17 @@ mod mail;
 mod menu;
 mod modules;
 
+pub(super) use modules::Directories;
+
 use vmbake_disk::tree::Origin;
 
 use super::cleaned::Brought;
 use super::database::Database;
 use super::place::Target;
-use super::{DeferredPackage, MergeError, locales, triggers};
+use super::{DeferredPackage, MergeError, initrd, locales, triggers};
 use boot_disk::BootDisk;
 use vmbake_layer::AuditedScript;
-use vmbake_layer::processed::{Treatment, Work, treatment};
+use vmbake_layer::processed::{INITRD, Treatment, Work, treatment};
 use vmbake_manifest::Manifest;
 
 /// Paths of the base that are compared with those of the finished tree.
@@ -87,6 +89,9 @@ impl Before {
             match treatment {
                 Treatment::Done(Work::Locales) => locales::check_list(target, layer, &shown)?,
                 Treatment::Done(Work::Certificates) => certificates::check(target, &shown, layer)?,
+                Treatment::Done(Work::Initrd) if !initrd::note(target, packages, layer, None) => {
+                    made.warnings.push(format!("{shown}, of layer {layer}: {INITRD}"));
+                }
                 Treatment::Done(Work::Mail) => mail::check(target, packages, &shown, layer)?,
                 _ => {}
             }

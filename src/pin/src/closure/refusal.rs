@@ -75,8 +75,19 @@ pub enum Refusal {
         chain: Vec<String>,
         package: String,
     },
-    #[error("{}: {package} generates an initial RAM disk or a boot menu, which is not supported in a bake", chain.join(ARROW))]
+    #[error(
+        "{}: {package} {}, which is not supported in a bake", chain.join(ARROW),
+        if *.is_loader { "is a boot loader or generates an initial RAM disk" } else { "would need a change of the boot menu" }
+    )]
     Boot {
+        /// The chain of dependencies to it, from the requested package.
+        chain: Vec<String>,
+        package: String,
+        /// Whether it is not a kernel or generates initial RAM disks for the kernels of the base.
+        is_loader: bool,
+    },
+    #[error("{}: {package} compiles kernel modules on the machine, which is not supported in a bake", chain.join(ARROW))]
+    Compiles {
         /// The chain of dependencies to it, from the requested package.
         chain: Vec<String>,
         package: String,
@@ -102,6 +113,9 @@ impl Hint for Refusal {
             Self::Boot { .. } => {
                 "kernels, initial RAM disks and boot menus come from the base: use `vmbake update KIND --only os.image` to pin a newer one"
                     .to_owned()
+            }
+            Self::Compiles { .. } => {
+                "build the module elsewhere, and add it to a layer below /usr/lib/modules/VERSION".to_owned()
             }
             Self::Held { package, by_layer: true, .. } => format!("remove {package} from `hold`, or request less"),
             Self::Held { .. } => "use a base that does not have it on hold, or request less".to_owned(),

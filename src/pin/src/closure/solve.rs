@@ -19,8 +19,14 @@ use vmbake_manifest::relation::{self, Relation};
 
 /// Maximum length of a chain of dependencies: the longest of Debian have some hundred packages.
 const MAX_DEPTH: usize = 1000;
-/// Prefixes of packages that write the boot menu or generate an initial RAM disk.
-const BOOT: [&str; 5] = ["linux-image-", "grub", "initramfs-tools", "dracut", "shim-signed"];
+/// Prefixes of boot loaders, and of what generates an initial RAM disk in a way that a bake does not know.
+const BOOT: [&str; 3] = ["grub", "dracut", "shim-signed"];
+/// A part of dracut that initramfs-tools uses.
+const DRACUT_INSTALL: &str = "dracut-install";
+/// Prefixes of kernels and of what generates their initial RAM disks. A base with a boot loader has its own.
+const KERNEL: [&str; 2] = ["linux-image-", "initramfs-tools"];
+/// What compiles kernel modules for the kernel of a machine.
+const DKMS: &str = "dkms";
 
 /// The package that depends on another one.
 #[derive(Clone, Debug)]
@@ -67,6 +73,8 @@ pub(super) struct Solver<'a> {
     /// Requested packages that the base has.
     pub(super) kept: Vec<Rc<Node<'a>>>,
     pub(super) left: Vec<Left>,
+    /// Whether the base boots by a boot loader whose menu names its kernels.
+    has_loader: bool,
 }
 
 /// The context of a choice: the layer, and the length of the chain.
@@ -112,6 +120,7 @@ impl<'a> Solver<'a> {
             refused: HashMap::new(),
             kept: Vec::new(),
             left: Vec::new(),
+            has_loader: base.iter().any(|node| is_boot(&node.name)),
         };
         for node in &base {
             solver.list(node);
@@ -305,10 +314,14 @@ impl<'a> Solver<'a> {
                 return Err(Refusal::Later { package, found, wanted: self.world.wanted(name) });
             }
         }
-        match BOOT.iter().any(|start| name.starts_with(start)) {
-            true => Err(Refusal::Boot { chain: chain(), package }),
-            false => Ok(()),
+        let is_loader = is_boot(name);
+        if is_loader || (self.has_loader && KERNEL.iter().any(|start| name.starts_with(start))) {
+            return Err(Refusal::Boot { chain: chain(), package, is_loader });
         }
+        if name == DKMS {
+            return Err(Refusal::Compiles { chain: chain(), package });
+        }
+        Ok(())
     }
 
     /// Chooses the dependencies of a package, and its recommendations if its layer requests them.
@@ -377,4 +390,8 @@ impl<'a> Solver<'a> {
         }
         found
     }
+}
+
+fn is_boot(name: &str) -> bool {
+    name != DRACUT_INSTALL && BOOT.iter().any(|start| name.starts_with(start))
 }

@@ -5,6 +5,8 @@ mod evaluate;
 mod format;
 mod parse;
 
+use std::collections::BTreeMap;
+
 use super::Words;
 use super::list::followed;
 use super::paths::last_name;
@@ -56,6 +58,8 @@ enum Test {
     ExecIn(Words),
     /// `-exec … +`, by its number.
     Collect(usize),
+    /// `-execdir … +`
+    CollectIn(Words),
 }
 
 /// A number with a sign: more than, less than, or just so many.
@@ -88,6 +92,8 @@ struct Entry<'e> {
 struct Search<'s, 'h> {
     shell: &'s mut Shell<'h>,
     collected: Vec<(Words, Words)>,
+    /// The names that a command gets in a directory.
+    collected_in: BTreeMap<(Words, Vec<u8>), Words>,
     acts: bool,
     depth_first: bool,
     /// What the expression has: `-depth`, `-prune` and `-delete`.
@@ -114,6 +120,7 @@ pub(super) fn find(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let mut search = Search {
         shell,
         collected: Vec::new(),
+        collected_in: BTreeMap::new(),
         acts: false,
         depth_first: false,
         asks_depth: false,
@@ -174,6 +181,11 @@ impl Search<'_, '_> {
         }
         for (command, found) in std::mem::take(&mut self.collected) {
             if !found.is_empty() && self.shell.invoke(&[command, found].concat())? != 0 {
+                self.status = 1;
+            }
+        }
+        for ((command, directory), names) in std::mem::take(&mut self.collected_in) {
+            if self.invoke_in(&directory, &[command, names].concat())? != 0 {
                 self.status = 1;
             }
         }

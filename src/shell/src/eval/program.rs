@@ -201,6 +201,7 @@ impl Shell<'_> {
         match outcome {
             None => Ok(None),
             Some(Outcome::Status(status)) => Ok(Some(status)),
+            Some(Outcome::Exec(argv)) => self.invoke(&argv).map(Some),
             Some(Outcome::Assumed) => {
                 // With `set -e`, nothing runs after a failure.
                 if !self.exits_on_failure() && !self.tolerated {

@@ -252,7 +252,7 @@ fn for_amd64() -> Vec<(String, Vec<u8>)> {
         package("newer-libc", "1", "amd64", "Depends: libc6 (>= 3)\n"),
         package("libc6", "3.0", "amd64", ""),
         package("grouper", "1", "amd64", ""),
-        package("linux-image-amd64", "6.12", "amd64", ""),
+        package("grub-pc", "2.12", "amd64", ""),
     ]
 }
 

@@ -28,8 +28,8 @@ const CASES: &[(&str, &str, &str)] = &[
         "remove libc6 from `hold`",
     ),
     (
-        r#""packages": ["linux-image-amd64"]"#,
-        "linux-image-amd64: linux-image-amd64 generates an initial RAM disk or a boot menu, which is not supported in a bake",
+        r#""packages": ["grub-pc"]"#,
+        "grub-pc: grub-pc is a boot loader or generates an initial RAM disk, which is not supported in a bake",
         "kernels, initial RAM disks and boot menus come from the base: use `vmbake update KIND --only os.image` to pin a newer one",
     ),
     (

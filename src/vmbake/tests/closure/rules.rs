@@ -237,7 +237,7 @@ fn apt_chooses_the_same() {
 fn layers_say_what_may_come() {
     let archive = "a 1\nDepends: x | y\nRecommends: r\n\nx 1\n\ny 1\n\nr 1\nRecommends: s\n\ns 1\n\nold 2\n\nolder 3\nBreaks: held (<< 2)\n\nheld 2\n\n\
         b 1.1\n\nb 1.2\n\nb 2.0\n\nlinux-image-amd64 2";
-    let base = "old 1\n\nolder 2\n\nheld 1\n\nlinux-image-amd64 1";
+    let base = "old 1\n\nolder 2\n\nheld 1\n\nlinux-image-amd64 1\n\ngrub-common 1";
     for (asked, expected) in [
         (r#"{"packages": ["a"]}"#, "a=1 x=1"),
         (r#"{"packages": ["a"], "without": ["x"]}"#, "a=1 y=1"),
@@ -283,7 +283,11 @@ const REFUSED: &[(&str, &str)] = &[
     (r#"{"packages": ["stuck"]}"#, "stuck → x: replaces a dependency of package x-data of the base: x (= 1)"),
     (
         r#"{"packages": ["zfs"]}"#,
-        "zfs → linux-image-amd64: linux-image-amd64 generates an initial RAM disk or a boot menu, which is not supported in a bake",
+        "zfs → grub-pc: grub-pc is a boot loader or generates an initial RAM disk, which is not supported in a bake",
+    ),
+    (
+        r#"{"packages": ["wireguard"]}"#,
+        "wireguard → dkms: dkms compiles kernel modules on the machine, which is not supported in a bake",
     ),
 ];
 
@@ -292,7 +296,7 @@ fn what_does_not_go_together_is_refused_with_its_chains() {
     let archive = "nginx 1\nDepends: common\n\ncommon 1\n\np 1\nProvides: virtual\n\nq 1\nProvides: virtual\n\nnew 1\n\nheld 2\n\n\
         lost 1\nDepends: lost-too\n\nlost-too 1\nDepends: none (>= 1)\n\nnewer 1\nDepends: held (>= 2)\n\nx 2\n\n\
         wants-x 1\nDepends: x (>= 2)\n\nhater 1\nDepends: hates\n\nhates 1\nConflicts: common\n\nbase-hater 1\nBreaks: new\n\n\
-        stuck 1\nDepends: x (>= 2)\n\nzfs 1\nDepends: linux-image-amd64\n\nlinux-image-amd64 1";
+        stuck 1\nDepends: x (>= 2)\n\nzfs 1\nDepends: grub-pc\n\ngrub-pc 1\n\nwireguard 1\nDepends: dkms\n\ndkms 1";
     let base = status("x 1\n\nx-data 1\nDepends: x (= 1)\n\nnew 3\n\nheld 1");
     let base = base.replace("Package: held\nStatus: install", "Package: held\nStatus: hold");
     let (archive, base) = (PackageIndex::unsigned(&index(archive), "amd64"), PackageIndex::installed(&base));

@@ -15,6 +15,8 @@ mod dpkg;
 mod glib;
 mod host_keys;
 mod idle;
+mod initramfs;
+mod kernel;
 mod locale;
 mod openssl;
 mod pam;
@@ -37,6 +39,7 @@ use vmbake_shell::{Call, Commands, Outcome};
 
 pub(super) use accounts::created as created_account;
 pub(super) use debconf::HAS_FRONTEND;
+pub(super) use initramfs::Building;
 pub(in crate::merge) use systemd::has_catalog;
 
 use super::Occasion;
@@ -44,7 +47,7 @@ use super::foreign::{check_command, check_sourced};
 use super::system::{Command, Done, System};
 
 /// Ends of the directories below `/usr/lib` in which other programs stand that are known here.
-const OTHER_DIRECTORIES: [&[u8]; 2] = [b"/gdk-pixbuf-2.0", b"/glib-2.0"];
+const OTHER_DIRECTORIES: [&[u8]; 4] = [b"/dracut", b"/gdk-pixbuf-2.0", b"/glib-2.0", b"/klibc/bin"];
 
 /// Where the programs of a system are.
 const DIRECTORIES: [&[u8]; 4] = [b"/bin", b"/usr/bin", b"/sbin", b"/usr/sbin"];
@@ -54,7 +57,7 @@ impl Commands for System<'_, '_> {
         if let Err(error) = check_command(self, self.is_function(call.name), call) {
             return Some(self.end(Err(error)));
         }
-        let command = find(call)?;
+        let command = if self.initrd.is_some() { find_in_initrd(call)? } else { find(call)? };
         let is_lost = self.script.occasion() == Occasion::Removal && accounts::is_optional(call);
         let done = if is_lost && !programs::is_present(call) { programs::not_found(call) } else { command(self, call) };
         Some(self.end(done))
@@ -97,7 +100,8 @@ fn find(call: &Call<'_>) -> Option<Command> {
         return None;
     }
     let name = std::str::from_utf8(name).ok()?;
-    accounts::find(name)
+    initramfs::find(name, call)
+        .or_else(|| accounts::find(name))
         .or_else(|| alternatives::find(name))
         .or_else(|| apache::find(name))
         .or_else(|| byte_code::find(name))
@@ -118,11 +122,21 @@ fn find(call: &Call<'_>) -> Option<Command> {
         .or_else(|| openssl::find(name))
         .or_else(|| run_parts::find(name))
         .or_else(|| idle::find(name, call))
+        .or_else(|| kernel::find(name, call))
         .or_else(|| locale::find(name))
         .or_else(|| pam::find(name, call))
         .or_else(|| perl::find(name, call))
         .or_else(|| update_locale::find(name, call))
         .or_else(|| unknown::find(name, call))
+}
+
+/// The same while an initial RAM disk is made. What only does nothing on a system that does not run could be missed there.
+fn find_in_initrd(call: &Call<'_>) -> Option<Command> {
+    let name = std::str::from_utf8(call.base_name()).ok()?;
+    let found = find(call)?;
+    let is_known = initramfs::find(name, call).or_else(|| kernel::find(name, call)).is_some();
+    let is_same = matches!(name, "dpkg" | "dpkg-query" | "ischroot" | "ldconfig" | "realpath");
+    Some(if is_known || is_same { found } else { initramfs::refuse })
 }
 
 /// What sourcing a file means that is not simply read.

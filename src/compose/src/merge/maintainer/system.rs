@@ -4,6 +4,7 @@ use std::cell::{RefCell, RefMut};
 
 use vmbake_shell::{Call, Outcome};
 
+use super::commands::Building;
 use crate::merge::MergeError;
 use crate::merge::database::Database;
 use crate::merge::debconf::Conversation;
@@ -23,6 +24,8 @@ pub(super) struct System<'a, 't> {
     pub(super) script: &'a super::Call<'a>,
     /// What runs under debconf's frontend talks to it.
     pub(super) conversation: Option<Conversation>,
+    /// What is known while mkinitramfs runs.
+    pub(super) initrd: Option<Building>,
     /// The first error that stops the bake.
     pub(super) fault: Option<MergeError>,
 }
@@ -33,7 +36,7 @@ impl<'a, 't> System<'a, 't> {
         database: &'a mut Database,
         script: &'a super::Call<'a>,
     ) -> Self {
-        Self { target, database, script, conversation: None, fault: None }
+        Self { target, database, script, conversation: None, initrd: None, fault: None }
     }
 
     /// The tree. A command has it for itself as long as it does not use `call.files`.

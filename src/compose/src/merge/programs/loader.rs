@@ -2,6 +2,7 @@
 //! object alone; then the cache; then the system's directories. Candidates for another machine are skipped, and loaded libraries are not
 //! searched again.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::rc::Rc;
 
@@ -13,27 +14,32 @@ use vmbake_image::elf::{Dynamic, EM_AARCH64, ET_DYN, Elf, Machine};
 
 /// Finds libraries in a tree.
 pub(super) struct Loader<'a> {
-    tree: &'a Tree,
-    machine: Machine,
-    /// What the cache says, the first path of each name.
-    cached: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// The system's directories, the machine's own first.
-    system: Vec<String>,
-    /// Shared objects for the machine, as far as they were looked at.
-    objects: BTreeMap<InodeId, Option<Rc<Elf>>>,
+    search: Search<'a>,
     /// What any program has loaded.
     loaded: BTreeSet<InodeId>,
     /// The names of all libraries of layers.
     brought: BTreeSet<Vec<u8>>,
 }
 
+/// A search for libraries.
+pub(super) struct Search<'a> {
+    tree: &'a Tree,
+    machine: Machine,
+    /// The system's directories, the machine's own first.
+    system: Vec<String>,
+    /// What the cache says, the first path of each name.
+    cached: Cow<'a, BTreeMap<Vec<u8>, Vec<u8>>>,
+    /// Shared objects for the machine, as far as they were looked at.
+    objects: BTreeMap<InodeId, Option<Rc<Elf>>>,
+}
+
 /// A loaded program or library.
-struct Object {
-    path: Vec<u8>,
-    id: InodeId,
-    dynamic: Dynamic,
+pub(super) struct Object {
+    pub(super) path: Vec<u8>,
+    pub(super) id: InodeId,
+    pub(super) dynamic: Dynamic,
     /// Position of the one that needed it.
-    parent: Option<usize>,
+    pub(super) parent: Option<usize>,
 }
 
 impl<'a> Loader<'a> {
@@ -49,8 +55,9 @@ impl<'a> Loader<'a> {
                 place.insert(library.path);
             }
         }
-        let (system, objects, loaded) = (system_directories(arch), BTreeMap::new(), BTreeSet::new());
-        Ok(Self { tree, machine, cached, system, objects, loaded, brought })
+        let (system, objects, cached) = (system_directories(arch), BTreeMap::new(), Cow::Owned(cached));
+        let search = Search { tree, machine, system, cached, objects };
+        Ok(Self { search, loaded: BTreeSet::new(), brought })
     }
 
     /// Whether some program loaded it.
@@ -71,7 +78,7 @@ impl<'a> Loader<'a> {
                 if !names.insert(name.clone()) {
                     continue;
                 }
-                let Some((path, id, elf)) = self.find(&objects, next, &name) else {
+                let Some((path, id, elf)) = self.search.find(&objects, next, &name) else {
                     // A program that loads this library by name may have loaded that one already.
                     if program.elf.interpreter.is_none() && self.brought.contains(&name) {
                         continue;
@@ -82,7 +89,7 @@ impl<'a> Loader<'a> {
                 names.extend(dynamic.soname.clone());
                 self.loaded.insert(id);
                 let known = objects.iter().any(|object| object.id == id);
-                if !known && is_new(self.tree, self.tree.inode(id)) {
+                if !known && is_new(self.search.tree, self.search.tree.inode(id)) {
                     objects.push(Object { path, id, dynamic, parent: Some(next) });
                 }
             }
@@ -93,13 +100,25 @@ impl<'a> Loader<'a> {
 
     fn missing(&self, objects: &[Object], at: usize, name: &[u8]) -> MergeError {
         let shown = |index: usize| objects.get(index).map(|object| show(&object.path)).unwrap_or_default();
-        let artifact = objects.get(at).map(|object| owner(self.tree, self.tree.inode(object.id)));
+        let tree = self.search.tree;
+        let artifact = objects.get(at).map(|object| owner(tree, tree.inode(object.id)));
         let (path, program) = (shown(at), shown(0));
         MergeError::Library { path, artifact: artifact.unwrap_or_default(), library: show(name), program }
     }
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(
+        tree: &'a Tree,
+        machine: Machine,
+        system: Vec<String>,
+        cached: &'a BTreeMap<Vec<u8>, Vec<u8>>,
+    ) -> Self {
+        Self { tree, machine, system, cached: Cow::Borrowed(cached), objects: BTreeMap::new() }
+    }
 
     /// The library that object `at` gets by `name`.
-    fn find(&mut self, objects: &[Object], at: usize, name: &[u8]) -> Option<(Vec<u8>, InodeId, Rc<Elf>)> {
+    pub(super) fn find(&mut self, objects: &[Object], at: usize, name: &[u8]) -> Option<(Vec<u8>, InodeId, Rc<Elf>)> {
         let object = objects.get(at)?;
         let paths = if name.contains(&b'/') {
             Vec::from_iter(self.expand(object, name))
@@ -156,7 +175,7 @@ fn search_lists(objects: &[Object], at: usize) -> Vec<(&Object, &[u8])> {
     }
 }
 
-fn file_name(path: &[u8]) -> &[u8] {
+pub(super) fn file_name(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
 }
 

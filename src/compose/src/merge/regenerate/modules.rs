@@ -10,12 +10,12 @@ use std::num::NonZeroUsize;
 use vmbake_disk::tree::{Kind, Origin};
 use vmbake_kmod::{KmodError, Module, Release, Settings, depmod};
 
-use crate::merge::MergeError;
 use crate::merge::cleaned::Brought;
 use crate::merge::database::Database;
 use crate::merge::place::Target;
+use crate::merge::{MergeError, initrd};
 use kernel::{Change, Kernel};
-use tree::Directories;
+pub(in crate::merge) use tree::Directories;
 
 /// The modules of the base, by kernel.
 pub(super) struct Before(BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>);
@@ -30,7 +30,7 @@ impl Before {
     pub(super) fn update(
         &self,
         target: &mut Target,
-        packages: &Database,
+        packages: &mut Database,
         brought: &Brought,
         warnings: &mut Vec<String>,
     ) -> Result<(), MergeError> {
@@ -49,7 +49,11 @@ impl Before {
                 ));
                 continue;
             }
+            let version = vmbake_common::escape::name(&kernel.name);
+            let layer = changes.last().map_or_else(|| target.origin().layer.clone(), |change| change.layer.clone());
             Index { kernel, changes }.write(target, packages, warnings)?;
+            // Where it cannot be made, it has no other modules than before.
+            initrd::note(target, packages, &layer, Some(&version));
         }
         Ok(())
     }

@@ -183,12 +183,13 @@ impl Search<'_, '_> {
                 self.note_command(command, path);
                 let (directory, name) = last(path);
                 let argv: Words = command.iter().map(|word| replaced(word, &name)).collect();
-                let cwd = self.shell.state.cwd.clone();
-                let directory = self.shell.path(&directory);
-                self.shell.state.cwd = real_path(self.shell, &directory).unwrap_or(directory).into();
-                let status = self.shell.invoke(&argv);
-                self.shell.state.cwd = cwd;
-                status? == 0
+                self.invoke_in(&directory, &argv)? == 0
+            }
+            Test::CollectIn(command) => {
+                self.note_command(command, path);
+                let (directory, name) = last(path);
+                self.collected_in.entry((command.clone(), directory)).or_default().push(name);
+                true
             }
             Test::Collect(number) => {
                 if let Some((command, found)) = self.collected.get_mut(*number) {
@@ -199,6 +200,16 @@ impl Search<'_, '_> {
                 true
             }
         })
+    }
+
+    /// Runs a command in a directory.
+    pub(super) fn invoke_in(&mut self, directory: &[u8], argv: &Words) -> Run<u8> {
+        let cwd = self.shell.state.cwd.clone();
+        let directory = self.shell.path(directory);
+        self.shell.state.cwd = real_path(self.shell, &directory).unwrap_or(directory).into();
+        let status = self.shell.invoke(argv);
+        self.shell.state.cwd = cwd;
+        status
     }
 }
 
@@ -217,7 +228,8 @@ fn acts(test: &Test) -> bool {
     match test {
         Test::And(tests) | Test::Or(tests) => tests.iter().any(acts),
         Test::Not(inner) => acts(inner),
-        Test::Print(_) | Test::Format(_) | Test::Exec(_) | Test::ExecIn(_) | Test::Collect(_) => true,
+        Test::Print(_) | Test::Format(_) | Test::Exec(_) | Test::ExecIn(_) => true,
+        Test::Collect(_) | Test::CollectIn(_) => true,
         Test::Delete | Test::Quit => true,
         _ => false,
     }

@@ -234,7 +234,11 @@ impl Search<'_, '_> {
         }
         match self.exec(args)? {
             Test::Exec(command) => Ok(Test::ExecIn(command)),
-            _ => self.shell.unsupported("-execdir with “+”".as_bytes()),
+            test => match self.collected.pop().filter(|_| matches!(test, Test::Collect(_))) {
+                // find runs them as it leaves a directory, perhaps several times.
+                Some((command, _)) if command.first().is_some_and(|name| name == b"cp") => Ok(Test::CollectIn(command)),
+                _ => self.shell.unsupported("-execdir with “+” for other commands than cp".as_bytes()),
+            },
         }
     }
 

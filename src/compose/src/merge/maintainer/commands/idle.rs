@@ -2,7 +2,7 @@
 
 use vmbake_shell::{Call, Outcome};
 
-use super::{Command, Done, System, status};
+use super::{Command, Done, System, initramfs, status};
 
 pub(super) fn find(name: &str, call: &Call<'_>) -> Option<Command> {
     Some(match name {
@@ -11,7 +11,7 @@ pub(super) fn find(name: &str, call: &Call<'_>) -> Option<Command> {
         // The index of manual pages is made by man-db.timer.
         "mandb" => nothing,
         "setpriv" | "runuser" if runs_mandb(call) => nothing,
-        "gpg" | "hostname" | "make-ssl-cert" | "update-initramfs" | "update-grub" | "uuidgen" | "mcookie" => machine,
+        "gpg" | "hostname" | "make-ssl-cert" | "update-grub" | "uuidgen" | "mcookie" => machine,
         _ => return None,
     })
 }
@@ -33,7 +33,10 @@ fn ischroot(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
 }
 
 /// Its cache is written for the finished tree.
-fn ldconfig(system: &mut System<'_, '_>, _call: &mut Call<'_>) -> Done {
+fn ldconfig(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
+    if call.args.first().is_some_and(|arg| arg == b"-r") {
+        return initramfs::ldconfig(system, call);
+    }
     system.database.is_linked = true;
     status(0)
 }

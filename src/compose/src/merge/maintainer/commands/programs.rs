@@ -15,8 +15,8 @@ pub(super) fn find(name: &str) -> Option<Command> {
         // apparmor.service loads the profiles on every boot.
         "apparmor_parser" => nothing,
         "aa-enabled" | "aa-status" | "selinuxenabled" => fails,
-        // No process, no bus, no kernel module and no terminal is there.
-        "stty" | "pidof" | "pgrep" | "pkill" | "killall" | "dbus-send" | "modprobe" => fails,
+        // No process, no bus and no terminal is there.
+        "stty" | "pidof" | "pgrep" | "pkill" | "killall" | "dbus-send" => fails,
         "apache2ctl" | "apachectl" => apache,
         "chattr" => chattr,
         "start-stop-daemon" => start_stop,

@@ -8,7 +8,7 @@ use vmbake_kmod::{Entry, EntryKind, Files};
 /// The largest file that is read, in bytes.
 pub(super) const LARGEST: u64 = 512 << 20;
 
-pub(super) struct Directories<'a>(pub(super) &'a Tree);
+pub(in crate::merge) struct Directories<'a>(pub(in crate::merge) &'a Tree);
 
 impl Files for Directories<'_> {
     fn list(&self, path: &str) -> io::Result<Option<Vec<Entry>>> {
