@@ -42,6 +42,8 @@ enum Context {
 /// What is known about unknown orders.
 #[derive(Default)]
 pub(crate) struct Order {
+    /// Whether it makes no difference.
+    is_free: bool,
     /// Outputs with lines in an unknown order.
     outputs: Vec<Rc<RefCell<Vec<u8>>>>,
     /// How the running program takes its input.
@@ -57,9 +59,18 @@ pub(crate) struct Order {
     loops: Vec<(Handle, bool)>,
 }
 
+impl Order {
+    pub(crate) fn new(is_free: bool) -> Self {
+        Self { is_free, ..Self::default() }
+    }
+}
+
 impl Shell<'_> {
     /// Refuses what depends on the order of directory entries.
-    pub(crate) fn unknown_order<T>(&self) -> Run<T> {
+    pub(crate) fn unknown_order(&self) -> Run<()> {
+        if self.order.is_free {
+            return Ok(());
+        }
         Err(self.fatal(ErrorKind::Machine { what: "the order of directory entries or of keys in awk".to_owned() }))
     }
 
@@ -212,7 +223,7 @@ impl Shell<'_> {
         run: impl FnOnce(&mut Self, &BTreeSet<Vec<u8>>) -> Run<u8>,
     ) -> Run<u8> {
         if !body::is_independent(self, body) {
-            return self.unknown_order();
+            self.unknown_order()?;
         }
         let variables = body::variables(body);
         self.order.loops.push((self.descriptor(1).unwrap_or(Handle::Null), false));

@@ -50,6 +50,8 @@ pub struct Settings {
     /// Paths below `/proc` and `/sys`, without links, that a script finds on no machine that its result is for. To ask for another one
     /// ends the run.
     pub absent: Vec<Vec<u8>>,
+    /// Whether the script sorts all that depends on the order of directory entries, which is then not refused.
+    pub any_order: bool,
 }
 
 impl Default for Settings {
@@ -63,6 +65,7 @@ impl Default for Settings {
             exits_on_failure: false,
             zero: None,
             absent: Vec::new(),
+            any_order: false,
         }
     }
 }

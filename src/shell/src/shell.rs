@@ -124,7 +124,7 @@ impl<'h> Shell<'h> {
             reads: BTreeSet::new(),
             piped_reads: BTreeSet::new(),
             traffic: None,
-            order: Order::default(),
+            order: Order::new(settings.any_order),
             renames: Vec::new(),
             temporaries: BTreeSet::new(),
             random: Random::default(),

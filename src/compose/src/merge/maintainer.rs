@@ -252,6 +252,10 @@ fn build(target: &mut Target, database: &mut Database, call: &Call<'_>) -> Resul
     let mut settings = call.settings(database);
     let epoch = target.epoch().secs.to_string();
     settings.environment.insert(b"SOURCE_DATE_EPOCH".to_vec(), epoch.into_bytes());
+    // What it finds goes through `sort`, or becomes members of archives, whose names are sorted.
+    settings.any_order = true;
+    // A kernel gets it from its command line.
+    settings.absent = vec![b"/sys/module/firmware_class/parameters/path".to_vec()];
     settings.limits =
         Limits { steps: 20_000_000, work_bytes: 16 << 30, size_bytes: 1 << 30, file_bytes: 1 << 30, ..settings.limits };
     let target = RefCell::new(target);
