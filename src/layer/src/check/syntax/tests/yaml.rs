@@ -221,6 +221,7 @@ fn networks_of_netplan() {
         let expected = if is_valid { "" } else { "4" };
         assert_eq!(found(path, &format!("network:\n  ethernets:\n    e0:\n      {setting}\n")), expected, "{setting}");
     }
+    are_found(path, &[("network:\n  vrfs: {v: {table: 5}}\n  modems: {m: {pin: 1}}\n  tunnels: {t: {mark: 1}}\n", "")]);
     // Aliases have values of other nodes, and deep collections are not judged.
     let alias = "network:\n  ethernets:\n    e0: &a {dhcp4: true}\n    e1: *a\n";
     are_found(path, &[(alias, ""), (&format!("a: {}{}\n", "[".repeat(40), "]".repeat(40)), "")]);
