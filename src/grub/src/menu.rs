@@ -3,6 +3,7 @@
 //!
 //! The root is named by its PARTUUID, because a kernel finds it by that without an initrd, too.
 
+use debversion::Version;
 use vmbake_shell::{Call, Commands, Files, Follow, Host, Outcome, Script, Settings};
 
 use crate::error::GrubError;
@@ -11,6 +12,9 @@ use crate::ids::DiskIds;
 /// The script that writes the menu.
 pub const MKCONFIG: &str = "/usr/sbin/grub-mkconfig";
 const MAX_SCRIPT: usize = 1 << 20;
+/// The firmware, and the variable of UEFI that says whether it can show its settings.
+const FIRMWARE: [&str; 2] =
+    ["/sys/firmware/efi", "/sys/firmware/efi/efivars/OsIndicationsSupported-8be4df61-93ca-11d2-aa0d-00e098032b8c"];
 
 /// The menu for a system whose kernels are in `/boot` of the tree, and messages about it.
 pub fn menu(files: &mut dyn Files, arch: &str, ids: &DiskIds) -> Result<Vec<u8>, GrubError> {
@@ -31,11 +35,13 @@ pub fn menu(files: &mut dyn Files, arch: &str, ids: &DiskIds) -> Result<Vec<u8>,
     }
 }
 
-/// GRUB 2.06 prefers kernels `NAME.efi.signed` if the firmware is UEFI. Without such kernels its answer changes nothing.
+/// What GRUB 2.06 asks about the firmware. Menus have an entry for the settings of UEFI only if it offers them, so new disks have none; and
+/// kernels `NAME.efi.signed` would be preferred, so that the answer changes nothing without such kernels.
 fn absent(files: &dyn Files) -> Vec<Vec<u8>> {
     let names = files.list(b"/boot").unwrap_or_default();
     let has_signed = names.iter().any(|name| name.ends_with(b".efi.signed"));
-    if has_signed { Vec::new() } else { vec![b"/sys/firmware/efi".to_vec()] }
+    let asked = if has_signed { &FIRMWARE[1..] } else { &FIRMWARE[..] };
+    asked.iter().map(|path| path.as_bytes().to_vec()).collect()
 }
 
 /// The programs that grub-mkconfig and its scripts call.
@@ -61,6 +67,10 @@ impl Commands for Programs<'_> {
             },
             b"lsb_release" if is_there(call) => match words[..] {
                 ["-i", "-s"] => print(call, "Debian\n"),
+                _ => unsupported(&words),
+            },
+            b"dpkg" => match words[..] {
+                ["--compare-versions", one, relation, other] => compare(one, relation, other),
                 _ => unsupported(&words),
             },
             // The environment block of a new disk is empty.
@@ -116,6 +126,19 @@ impl Programs<'_> {
             _ => unsupported(words),
         }
     }
+}
+
+/// The order of two versions of kernels, for GRUB 2.06.
+fn compare(one: &str, relation: &str, other: &str) -> Outcome {
+    let (Ok(left), Ok(right)) = (one.parse::<Version>(), other.parse::<Version>()) else {
+        return unsupported(&[one, relation, other]);
+    };
+    let holds = match relation {
+        "gt" => left > right,
+        "ge" => left >= right,
+        _ => return unsupported(&[one, relation, other]),
+    };
+    Outcome::Status(u8::from(!holds))
 }
 
 /// grub-mkrelpath(1): the root file system is not mounted below another directory of its partition.
