@@ -248,17 +248,20 @@ impl Shell<'_> {
         let Some(action) = Rc::make_mut(&mut self.state.traps).remove(&crate::builtins::EXIT) else {
             return Ok(status);
         };
+        let unwinds = std::mem::take(&mut self.state.bash.unwinds);
+        self.state.bash.forced = false;
         if self.state.language.is_bash() {
             // The lines of this trap are counted from its own first one.
             self.state.line = 1;
-            self.state.bash.forced = false;
             self.state.bash.end_runs = true;
         }
         match self.eval_text(&action, false) {
             Err(Stop::Fatal(error)) => Err(Stop::Fatal(error)),
             Err(Stop::Exit) if self.state.bash.forced => Ok(if self.state.flags.errexit { 1 } else { status }),
             Err(Stop::Exit | Stop::Error) => Ok(self.state.status),
-            Err(Stop::Return) if self.state.language.is_bash() => Ok(self.state.bash.returned.unwrap_or(status)),
+            Err(Stop::Return) if self.state.language.is_bash() && !unwinds => {
+                Ok(self.state.bash.returned.unwrap_or(status))
+            }
             _ => Ok(status),
         }
     }

@@ -14,9 +14,10 @@ use std::rc::Rc;
 pub(crate) use assign::Entry;
 pub(crate) use bash::quoting;
 
+use crate::builtins;
 use crate::descriptors::Handle;
 use crate::error::ErrorKind;
-use crate::eval::Run;
+use crate::eval::{Run, Stop};
 use crate::pattern::{Pattern, Style};
 use crate::shell::Shell;
 use crate::syntax::{Node, Part, Redirect, Word};
@@ -360,15 +361,23 @@ impl Shell<'_> {
         let tested = bash && self.tested;
         let nothing_quoted = self.nothing_quoted;
         let ends = tested && self.state.flags.errexit;
+        let loops = self.state.loops;
         let status = self.expanding_ordered(|shell| {
             shell.subshell(|shell| {
                 shell.set_descriptor(1, Some(handle));
                 shell.state.bash.substitution = Some(shell.state.functions_running);
                 shell.state.flags.errexit &= errexit;
-                match node.lone_input().filter(|_| bash) {
+                // Unlike other subshells of bash, it is in the loops around it.
+                shell.state.loops = loops;
+                let result = match node.lone_input().filter(|_| bash) {
                     Some(redirect) => shell.content_of(redirect, ends),
                     None => shell.eval(node, tested),
+                };
+                let leaves = matches!(result, Err(Stop::Break(_) | Stop::Continue(_)));
+                if leaves && bash && shell.state.traps.contains_key(&builtins::EXIT) {
+                    return shell.unsupported(b"a trap for EXIT in a substitution that ends by leaving a loop");
                 }
+                result
             })
         })?;
         self.nothing_quoted = nothing_quoted;

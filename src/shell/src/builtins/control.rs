@@ -74,6 +74,7 @@ pub(super) fn leave_round(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool
 pub(super) fn eval(shell: &mut Shell<'_>, args: &[Vec<u8>], tested: bool) -> Run<u8> {
     shell.budget.enter_call().map_err(|kind| shell.fatal(kind))?;
     let result = shell.eval_text(&args.join(&b' '), tested);
+    shell.state.bash.unwinds = false;
     shell.budget.calls -= 1;
     result
 }

@@ -182,6 +182,7 @@ fn run_source(shell: &mut Shell<'_>, file: &[u8], content: &[u8], operands: &[Ve
     Rc::make_mut(&mut shell.state.bash.frames).push(frame);
     shell.state.bash.sourcing += 1;
     let result = shell.eval_bash(content, false, tested);
+    shell.state.bash.unwinds = false;
     if let Err(Stop::Fatal(error)) = result {
         return Err(Stop::Fatal(error));
     }

@@ -45,7 +45,7 @@ impl Shell<'_> {
         let keeps = match &result {
             Ok((_, keeps)) => *keeps,
             // The trap of the end sees the redirections of the commands that it ends.
-            Err(stop) => matches!(stop, Stop::Exit),
+            Err(stop) => matches!(stop, Stop::Exit) && !self.state.bash.unwinds,
         };
         if !keeps {
             self.restore(&saved, &simple.redirects);

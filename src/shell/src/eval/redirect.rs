@@ -70,7 +70,7 @@ impl Shell<'_> {
             (self.state.variables, self.state.variables_bytes) = (outer.variables, outer.variables_bytes);
         }
         // The trap of the end sees the redirections of the commands that it ends.
-        if !(self.state.language.is_bash() && matches!(result, Err(Stop::Exit))) {
+        if !(self.state.language.is_bash() && matches!(result, Err(Stop::Exit)) && !self.state.bash.unwinds) {
             self.restore(&saved, redirects);
         }
         self.close_processes(&saved);

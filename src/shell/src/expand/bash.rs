@@ -104,7 +104,9 @@ impl Shell<'_> {
         match &parameter.operation {
             Operation::Default(colon, word) if is_missing(&value, *colon) => self.bash_operand(word, mode, out),
             Operation::Alternative(colon, _) if is_missing(&value, *colon) => {
-                self.nothing_quoted |= matches!(value, Value::All(values, false) if values.is_empty());
+                let is_nothing = matches!(value, Value::All(values, false) if values.is_empty());
+                self.nothing_quoted |= is_nothing;
+                self.quoted_lists.separate |= is_nothing && mode.quoted && mode.fields;
                 Ok(())
             }
             Operation::Alternative(_, word) => self.bash_operand(word, mode, out),
@@ -424,8 +426,7 @@ impl Shell<'_> {
         // With `set -e`, a substitution in the message decides.
         let substituted = self.state.flags.errexit && status > 1;
         self.state.status = if substituted { status } else { self.fatal_status() };
-        self.state.bash.forced = true;
-        Err(Stop::Exit)
+        Err(self.force_end())
     }
 
     /// Adds a value to what a word expands to.

@@ -131,6 +131,8 @@ pub(crate) struct Bash {
     pub(crate) is_alone: bool,
     /// Whether a missing parameter ended the shell.
     pub(crate) forced: bool,
+    /// Whether the running commands and functions ended before that.
+    pub(crate) unwinds: bool,
     /// Whether an error of an expansion ended the shell, by `set -e`.
     pub(crate) reported: bool,
     /// Whether `exit` ends the shell.
@@ -173,6 +175,7 @@ impl Default for Bash {
             end_runs: false,
             is_alone: false,
             forced: false,
+            unwinds: false,
             reported: false,
             exiting: false,
             subshells: 0,

@@ -57,11 +57,17 @@ impl Shell<'_> {
         match if is_plain { self.complain_exactly(&message) } else { self.complain(&message) } {
             Ok(()) => {
                 self.state.status = self.fatal_status();
-                self.state.bash.forced = true;
-                Stop::Exit
+                self.force_end()
             }
             Err(stop) => stop,
         }
+    }
+
+    /// Ends the shell because of a parameter. Without `set -e`, commands that run end first.
+    pub(crate) fn force_end(&mut self) -> Stop {
+        self.state.bash.forced = true;
+        self.state.bash.unwinds = !self.state.flags.errexit;
+        Stop::Exit
     }
 
     /// An assignment failed where it is a command, which has been reported.
