@@ -130,7 +130,7 @@ impl Shell<'_> {
             b"!" => Ok(Value::Unset),
             b"-" if state.language.is_bash() => one(crate::builtins::letters_of_bash(&state.flags)),
             b"-" => one(crate::builtins::flag_letters(&state.flags)),
-            b"0" => Ok(Value::One(state.zero.to_vec())),
+            [b'0', rest @ ..] if rest.iter().all(|digit| *digit == b'0') => Ok(Value::One(state.zero.to_vec())),
             b"PPID" if state.get(name).is_none() => {
                 Err(self.fatal(crate::ErrorKind::Random { what: "$PPID".to_owned() }))
             }
