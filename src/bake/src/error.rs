@@ -80,7 +80,7 @@ impl Hint for BakeError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::NoDisk { .. } => Some(
-                "add packages with a kernel and GRUB, see docs/images.md, or use --format tar, tar.zst or oci"
+                "use --format tar, tar.zst or oci, or a base with a kernel and GRUB; see docs/images.md"
                     .to_owned(),
             ),
             Self::NoSystemd { package, .. } => Some(format!(

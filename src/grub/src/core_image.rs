@@ -21,11 +21,12 @@ pub const DEFAULT_MODULES: [&str; 3] = ["ext2", "part_gpt", "biosdisk"];
 pub const PREFIX: &str = "(,gpt1)/boot/grub";
 
 const SECTOR: usize = 512;
-/// Code of the boot sector; behind it is the partition table.
+/// Code of the boot sector; behind it are the disk signature and the partition table.
 const BOOT_CODE_LEN: usize = 440;
 /// In the boot sector: the sector of the core image.
 const KERNEL_SECTOR: usize = 0x5C;
-/// In the boot sector: a jump that only disks need replaced, because on floppies the BIOS reports the drive reliably.
+/// In the boot sector: a jump over the code that corrects an invalid drive number from the BIOS. As grub-bios-setup(8) does for hard disks,
+/// the jump is replaced, so that the code runs.
 const DRIVE_CHECK: usize = 0x66;
 const NO_OPERATION: [u8; 2] = [0x90, 0x90];
 /// In `diskboot.img`: first sector (u64), number of sectors (u16) and segment (u16) of what it loads.
@@ -44,7 +45,7 @@ const MODULE_HEADER_LEN: usize = 12;
 /// Types of objects behind it: an ELF module, the prefix.
 const OBJECT_ELF: u32 = 0;
 const OBJECT_PREFIX: u32 = 3;
-/// More than the largest file of a module or of the kernel.
+/// Limit for a file of GRUB; modules and the kernel are smaller.
 const MAX_FILE: u64 = 4 << 20;
 
 /// What a BIOS starts.
@@ -127,7 +128,7 @@ fn object(kind: u32, mut content: Vec<u8>) -> Vec<u8> {
     [&kind.to_le_bytes()[..], &len.to_le_bytes(), &content].concat()
 }
 
-/// LZMA without a header: the parameters are those of GRUB's decompressor.
+/// LZMA without a header, with the parameters that GRUB's decompressor has built in.
 fn compress(payload: &[u8]) -> io::Result<Vec<u8>> {
     let mut options = LzmaOptions::new_preset(9)?;
     options.dict_size(DICTIONARY).literal_context_bits(3).literal_position_bits(0).position_bits(2);

@@ -7,7 +7,7 @@ use vmbake_disk::tree::Tree;
 use crate::error::GrubError;
 use crate::ids::DiskIds;
 
-/// More than the largest program.
+/// Limit for a program; Debian's are smaller.
 const MAX_FILE: u64 = 16 << 20;
 
 /// The programs of an architecture.
@@ -58,7 +58,7 @@ impl EfiFiles {
     }
 }
 
-/// Whether a tree has the programs.
+/// Whether a tree has shim and GRUB, signed for UEFI.
 pub fn is_bootable_by_efi(tree: &Tree, files: EfiFiles) -> bool {
     [files.shim("shim"), files.grub()].iter().all(|path| tree.resolve(path.as_bytes()).is_ok())
 }

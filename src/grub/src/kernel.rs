@@ -1,5 +1,5 @@
-//! GRUB's kernel, `kernel.img`: an ELF program of 32 bits, little endian, linked at a fixed address. Its sections are placed as the
-//! machine has them in memory.
+//! GRUB's kernel, `kernel.img`: an ELF program of 32 bits, little endian, linked at a fixed address. Its sections are placed at their
+//! addresses in memory.
 
 use crate::error::{Fault, le16, le32};
 

@@ -24,7 +24,7 @@ const LARGE_ESP: (u64, u64) = (2048, 260_096);
 const ROOT_START: u64 = 262_144;
 /// The smallest root partition, which is resized later.
 const ROOT_LEN: u64 = 2048;
-/// First sector behind the table, as in partition tools.
+/// First sector behind the partition table, as other partitioning tools set it.
 const FIRST_USABLE: u64 = 34;
 const CAPACITY: u32 = 128;
 const BIOS_BOOT_NUMBER: u32 = 14;
@@ -32,8 +32,8 @@ const ESP_NUMBER: u32 = 15;
 const ROOT_NUMBER: u32 = 1;
 const BOOT_CODE_LEN: usize = 440;
 
-/// A disk that starts the system in `tree`, which passes [`check`](crate::check), with an empty root partition: boots by BIOS if the tree
-/// has `grub-pc-bin`, and by UEFI if it has the signed programs.
+/// A disk with an empty root partition for the system in `tree`, which must have passed [`check`](crate::check). It boots by BIOS if the tree
+/// has the files of `grub-pc-bin`, and by UEFI if it has the signed programs.
 pub fn new_disk(tree: &Tree, arch: &str, ids: &DiskIds) -> Result<BaseDisk, GrubError> {
     let efi = EfiFiles::of(arch).ok_or_else(|| GrubError::Arch { arch: arch.to_owned() })?;
     let by_bios = arch == "amd64";

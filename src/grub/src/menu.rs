@@ -1,7 +1,7 @@
 //! GRUB's menu: the tree's own grub-mkconfig(8), interpreted over the tree, with the programs that look at the machine's disks replaced by
 //! functions that know the new disk.
 //!
-//! The root is named by its PARTUUID, because a kernel finds it by that without an initrd, too.
+//! The kernel's `root=` is a PARTUUID, which a kernel resolves without an initrd, too.
 
 use debversion::Version;
 use vmbake_shell::{Call, Commands, Files, Follow, Host, Outcome, Script, Settings};
@@ -16,7 +16,7 @@ const MAX_SCRIPT: usize = 1 << 20;
 const FIRMWARE: [&str; 2] =
     ["/sys/firmware/efi", "/sys/firmware/efi/efivars/OsIndicationsSupported-8be4df61-93ca-11d2-aa0d-00e098032b8c"];
 
-/// The menu for a system whose kernels are in `/boot` of the tree, and messages about it.
+/// The menu for a system whose kernels are in `/boot` of the tree.
 pub fn menu(files: &mut dyn Files, arch: &str, ids: &DiskIds) -> Result<Vec<u8>, GrubError> {
     let failed = |what: String| GrubError::Menu { what };
     let source = files.read(MKCONFIG.as_bytes(), MAX_SCRIPT);
@@ -35,8 +35,9 @@ pub fn menu(files: &mut dyn Files, arch: &str, ids: &DiskIds) -> Result<Vec<u8>,
     }
 }
 
-/// What GRUB 2.06 asks about the firmware. Menus have an entry for the settings of UEFI only if it offers them, so new disks have none; and
-/// kernels `NAME.efi.signed` would be preferred, so that the answer changes nothing without such kernels.
+/// Paths below `/sys` that the scripts of GRUB 2.06 look for, and that count as missing. Without the variable of UEFI, the menu of a new disk
+/// has no entry for the settings of the firmware. With `/sys/firmware/efi`, only kernels named `NAME.efi.signed` would be preferred; if there
+/// are such kernels, the answer is not known.
 fn absent(files: &dyn Files) -> Vec<Vec<u8>> {
     let names = files.list(b"/boot").unwrap_or_default();
     let has_signed = names.iter().any(|name| name.ends_with(b".efi.signed"));
@@ -121,7 +122,7 @@ impl Programs<'_> {
             Some("partuuid") => print(call, &format!("{}\n", self.ids.root_partuuid())),
             Some("fs") => print(call, "ext2\n"),
             Some("partmap") => print(call, "gpt\n"),
-            // There is none, and where the disk will be is not known.
+            // No RAID or LVM, and the drive number on the machine is not known.
             Some("abstraction" | "compatibility_hint" | "hints_string") => Outcome::Status(0),
             _ => unsupported(words),
         }

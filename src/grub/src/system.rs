@@ -67,7 +67,7 @@ pub fn with_mounts(tree: &Tree, arch: &str, ids: &DiskIds) -> Result<Option<Stri
     Ok((text.lines().ne(before.lines())).then_some(text))
 }
 
-/// Whether a machine with BIOS can start it.
+/// Whether the tree has GRUB for machines with BIOS.
 pub fn has_bios(tree: &Tree, arch: &str) -> bool {
     arch == "amd64" && tree.resolve(BIOS_DIR.as_bytes()).is_ok()
 }

@@ -1,4 +1,4 @@
-//! Encrypted passwords (crypt(5)), by the rules of libxcrypt: one that it does not take would match no password, without any message.
+//! Encrypted passwords (crypt(5)), by the rules of libxcrypt: a hash that it does not accept matches no password, and no program says so.
 
 /// Digits of numbers and data, by their values.
 const DIGITS: &[u8] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -9,7 +9,7 @@ const MAX_SALT: usize = 86;
 /// Numbers of rounds of SHA-2 that libxcrypt takes.
 const ROUNDS: std::ops::RangeInclusive<u32> = 1_000..=999_999_999;
 
-/// The fault of an encrypted password of a method that is not broken, or of one that matches nothing.
+/// What is wrong with an encrypted password: neither `*` or `!`, which disable it, nor a valid hash of yescrypt or SHA-2.
 pub(super) fn fault(text: &str) -> Option<String> {
     let plain = |text: &str| text.bytes().all(|byte| DIGITS.contains(&byte));
     let parts: Vec<&str> = text.split('$').collect();

@@ -63,8 +63,8 @@ struct Row {
 }
 
 /// What is said of a file that an initial RAM disk would contain, and does not.
-pub const INITRD: &str = "the initial RAM disk keeps the base's version, since a bake does not rebuild it; only programs on the root file system \
-                          use this one";
+pub const INITRD: &str = "the initial RAM disk keeps the base's version, since a bake does not rebuild it for this file; only programs on the \
+                          root file system use this one";
 
 const APT: &str = "cloud-init replaces or removes it on the first boot unless its settings have \
                    `apt: {generate_mirrorlists: false, preserve_sources_list: true}`";

@@ -96,8 +96,8 @@ pub struct Schema {
     /// Whether to install recommended packages: `true` for those of all packages, or a list of packages.
     #[serde(default)]
     pub recommends: Choice,
-    /// Debian system, made of packages, that the kind has in place of a base image. Disk images of such a kind need packages with a kernel
-    /// and GRUB; archives and container images do not.
+    /// Debian system, made of packages, that the kind has in place of a base image. Such a kind is baked as an archive or container image: a
+    /// disk image needs GRUB, whose packages are refused in layers.
     #[serde(default)]
     pub system: Option<System>,
     /// Additional archive for packages, by its name in `sources.json`.

@@ -1,4 +1,4 @@
-//! Public keys as lines of authorized_keys (sshd(8)), without options. A key that was cut off, for example, would let nobody in.
+//! Public keys as lines of authorized_keys (sshd(8)), without options. With a truncated key, for example, nobody could log in.
 
 use base64ct::{Base64, Encoding};
 
@@ -36,7 +36,7 @@ fn is_key(kind: &str, data: &[u8]) -> bool {
     }
 }
 
-/// Strings with their lengths before them, up to the end.
+/// The strings of a sequence in which the length of each precedes it (RFC 4251, section 5).
 fn fields(mut data: &[u8]) -> Option<Vec<&[u8]>> {
     let mut fields = Vec::new();
     while !data.is_empty() {

@@ -367,7 +367,7 @@ impl Shell<'_> {
                 shell.set_descriptor(1, Some(handle));
                 shell.state.bash.substitution = Some(shell.state.functions_running);
                 shell.state.flags.errexit &= errexit;
-                // Unlike other subshells of bash, it is in the loops around it.
+                // Unlike in other subshells of bash, `break` and `continue` of the loops around it are valid, and end it.
                 shell.state.loops = loops;
                 let result = match node.lone_input().filter(|_| bash) {
                     Some(redirect) => shell.content_of(redirect, ends),

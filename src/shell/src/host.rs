@@ -18,7 +18,7 @@ pub(crate) fn in_system(path: &[u8]) -> bool {
 pub enum Outcome {
     /// It ran, and this is its exit status.
     Status(u8),
-    /// It becomes this command, as by exec(2): a program with its arguments.
+    /// It is replaced by this command, a program with its arguments, as by exec(2).
     Exec(Vec<Vec<u8>>),
     /// It succeeds on a machine for which the script is right, and that is not known here: a script that goes on after a failure may not
     /// read its exit status.

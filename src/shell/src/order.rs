@@ -42,7 +42,7 @@ enum Context {
 /// What is known about unknown orders.
 #[derive(Default)]
 pub(crate) struct Order {
-    /// Whether it makes no difference.
+    /// Whether any order gives the same result (`Settings::any_order`).
     is_free: bool,
     /// Outputs with lines in an unknown order.
     outputs: Vec<Rc<RefCell<Vec<u8>>>>,

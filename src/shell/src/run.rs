@@ -47,10 +47,11 @@ pub struct Settings {
     pub exits_on_failure: bool,
     /// `$0`, also in messages; the name of the script if there is none.
     pub zero: Option<Vec<u8>>,
-    /// Paths below `/proc` and `/sys`, without links, that a script finds on no machine that its result is for. To ask for another one
-    /// ends the run.
+    /// Paths below `/proc` and `/sys`, without symbolic links, that count as missing. A script that looks for any other path there is
+    /// refused.
     pub absent: Vec<Vec<u8>>,
-    /// Whether the script sorts all that depends on the order of directory entries, which is then not refused.
+    /// Whether the result is the same for any order of directory entries, because the script sorts what depends on it. Otherwise, a result
+    /// that depends on this order is refused.
     pub any_order: bool,
 }
 

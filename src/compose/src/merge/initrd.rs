@@ -1,4 +1,4 @@
-//! The initial RAM disks of kernels, made by mkinitramfs(8) of the tree: the tree after all layers in, the tree with
+//! The initial RAM disks of kernels, made by interpreting the tree's own mkinitramfs(8): the tree after all layers in, the tree with
 //! `/boot/initrd.img-VERSION` out.
 //!
 //! Scripts of packages and changed files only note for which kernels one is due, because the disk contains files of all packages and layers.
@@ -12,7 +12,7 @@ use super::database::Database;
 use super::place::Target;
 use super::{DeferredPackage, MergeError, maintainer};
 
-/// What the names of initial RAM disks begin with.
+/// The path of an initial RAM disk without `-VERSION`.
 pub(super) const BOOT: &str = "/boot/initrd.img";
 /// The package whose trigger makes them on the machine.
 const PACKAGE: &str = "initramfs-tools";
@@ -22,13 +22,13 @@ const PROGRAM: &str = "/usr/sbin/mkinitramfs";
 /// Why an initial RAM disk is made.
 #[derive(Clone, Debug)]
 pub(super) struct Due {
-    /// What wanted it last.
+    /// The layer and package that requested it last.
     pub(super) origin: Origin,
-    /// Whether that was a script of a package, or else a changed file.
+    /// Whether a script of a package requested it, rather than a changed file of a layer.
     pub(super) is_of_package: bool,
 }
 
-/// What was not made.
+/// What [`make`] did not make: on the first boot, or not at all.
 #[derive(Default)]
 pub(super) struct Made {
     /// Packages that make it on the first boot.
@@ -36,7 +36,8 @@ pub(super) struct Made {
     pub(super) warnings: Vec<String>,
 }
 
-/// Notes that a layer has changed files that an initial RAM disk contains, of one kernel or of all. Gives whether one is made.
+/// Notes that a layer has changed files that the initial RAM disk of a kernel contains, or those of all kernels. Returns whether there is one
+/// to make again.
 pub(super) fn note(target: &Target, packages: &mut Database, layer: &str, version: Option<&str>) -> bool {
     if target.tree.resolve(PROGRAM.as_bytes()).is_err() {
         return false;
@@ -61,7 +62,7 @@ fn versions(target: &Target) -> Vec<String> {
     versions.filter(|version| target.tree.resolve(format!("/lib/modules/{version}").as_bytes()).is_ok()).collect()
 }
 
-/// Makes those that are due. One of the base that cannot be made again stays: the machine makes it again if a package wants it.
+/// Makes those that are due. One of the base that cannot be made stays; if a package requested it, the machine makes it on the first boot.
 pub(super) fn make(target: &mut Target, packages: &mut Database) -> Result<Made, MergeError> {
     let mut made = Made::default();
     let outer = target.origin().clone();

@@ -63,7 +63,7 @@ pub(super) enum Change {
     Made(Kind, Vec<u8>),
 }
 
-/// What `ldconfig -r` changes below a directory, with its path there.
+/// What `ldconfig -r` changes below a directory, with paths relative to it.
 pub(super) fn of_directory(
     target: &Target,
     directory: &[u8],
@@ -113,7 +113,7 @@ fn subtree(tree: &Tree, directory: &[u8]) -> Result<Tree, TreeError> {
     Ok(below)
 }
 
-/// Writes the links and the cache, `old` of which is there.
+/// Writes the links, and the cache if it differs from `old`.
 fn write(target: &mut Target, arch: &str, old: Option<Vec<u8>>, generator: &[u8]) -> Result<(), MergeError> {
     let damaged = |fault: LibraryFault| MergeError::content(CACHE, fault);
     let machine = Machine::of_arch(arch).ok_or_else(|| MergeError::Arch { arch: arch.to_owned() })?;

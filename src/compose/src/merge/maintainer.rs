@@ -35,7 +35,7 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 /// Runs mkinitramfs as a file that another package than its own could have replaced.
 const MKINITRAMFS: &str = "#!/bin/sh\nexec sh /usr/sbin/mkinitramfs \"$@\"\n";
-/// Where it writes.
+/// The output of mkinitramfs.
 const INITRD: &str = "/var/tmp/initrd.img";
 /// Longest initial RAM disk, in bytes.
 const MAX_INITRD: u64 = 1 << 30;
@@ -216,8 +216,8 @@ fn interpreted(
     }
 }
 
-/// Runs mkinitramfs(8) for a kernel. Gives the mode and content of the initial RAM disk, or the reason why there is none; the tree stays as it
-/// was.
+/// Runs mkinitramfs(8) for a kernel. Returns the mode and content of the initial RAM disk, or the reason why there is none. The tree is not
+/// changed.
 pub(super) fn mkinitramfs(
     target: &mut Target,
     database: &mut Database,
@@ -254,7 +254,7 @@ fn build(target: &mut Target, database: &mut Database, call: &Call<'_>) -> Resul
     settings.environment.insert(b"SOURCE_DATE_EPOCH".to_vec(), epoch.into_bytes());
     // What it finds goes through `sort`, or becomes members of archives, whose names are sorted.
     settings.any_order = true;
-    // A kernel gets it from its command line.
+    // The kernel command line of a machine would set it.
     settings.absent = vec![b"/sys/module/firmware_class/parameters/path".to_vec()];
     settings.limits =
         Limits { steps: 20_000_000, work_bytes: 16 << 30, size_bytes: 1 << 30, file_bytes: 1 << 30, ..settings.limits };

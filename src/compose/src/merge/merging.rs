@@ -27,7 +27,7 @@ pub(super) struct Merging<'a> {
     manifest: &'a Manifest,
     arch: &'a str,
     layers: &'a [Layer],
-    /// Those that no layer has placed yet.
+    /// The artifacts; those that a layer has placed are `None`.
     artifacts: Vec<Option<StagedArtifact>>,
     /// The names of all artifacts that are archives.
     archives: Vec<String>,
@@ -35,9 +35,9 @@ pub(super) struct Merging<'a> {
     audited: Vec<AuditedScript>,
     /// Whether the first package made dpkg's administrative directory.
     is_new: bool,
-    /// What the base had that may run as another user.
+    /// Files of the base that run with other privileges than those of the user.
     base_privileged: Privileged,
-    /// What the base had of that from which files are generated.
+    /// The base's version of the files from which others are generated.
     sources: regenerate::Before,
     target: Target,
     packages: Database,
@@ -100,7 +100,7 @@ impl<'a> Merging<'a> {
         Ok(merging)
     }
 
-    /// Makes dpkg's administrative directory what dpkg makes of it at its start, if a layer installs or removes packages.
+    /// Prepares dpkg's administrative directory as dpkg does when it starts, if a layer installs or removes packages.
     fn prepare_database(&mut self, artifacts: &[StagedArtifact]) -> Result<(), MergeError> {
         let installs = artifacts.iter().find(|artifact| matches!(artifact.content, StagedContent::Deb(_)));
         let installs = installs.map(|artifact| artifact.layer).or_else(|| self.removals.first_layer());
@@ -187,7 +187,8 @@ impl<'a> Merging<'a> {
         extracted::check_in_place(&self.target, &layer.schema, is_unpacked)
     }
 
-    /// Applies what a layer has of its own. The last layer first generates what the paths of all need, and cleans what none keeps.
+    /// Applies what a layer has of its own. Before the last one, `hygiene`, the files that depend on all layers are generated, and the paths
+    /// are found that no layer keeps.
     fn own(&mut self, layer: &Layer) -> Result<(), MergeError> {
         let target = &mut self.target;
         target.enter(own(layer));
@@ -207,7 +208,7 @@ impl<'a> Merging<'a> {
         brought.iter().try_for_each(|brought| brought.check(target))
     }
 
-    /// Writes what is of no layer alone, and checks the whole tree.
+    /// Writes what depends on all layers, and checks the whole tree.
     pub(super) fn finish(mut self) -> Result<Merged, MergeError> {
         let (target, layers) = (&mut self.target, self.layers);
         alternatives::check_choices(target, layers)?;
@@ -265,7 +266,7 @@ pub(super) fn place(target: &mut Target, artifact: StagedArtifact) -> Result<(),
         }
         StagedContent::Members(entries, None) => target.entries(entries, source, true),
         StagedContent::Members(entries, Some(option)) => target.extract(entries, source, *option),
-        // Packages are unpacked before, all together.
+        // All packages of the layer have been unpacked before.
         StagedContent::Deb(_) => Ok(()),
     }
 }

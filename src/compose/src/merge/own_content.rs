@@ -13,7 +13,7 @@ const LOCALE: &str = "/etc/default/locale";
 /// The program that reads `/etc/sudoers.d`.
 pub(super) const SUDO: &str = "/usr/bin/sudo";
 
-/// Applies a layer without its artifacts, in the order of its documentation.
+/// Applies a layer without its artifacts, in the documented order.
 pub(super) fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), MergeError> {
     let schema = &layer.schema;
     directories(target, schema)?;

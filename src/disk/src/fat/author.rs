@@ -1,15 +1,15 @@
-//! Writes a FAT16 volume with a few files, as an EFI system partition has them (specification, 3 to 6).
+//! Writes a FAT16 volume with a few files, such as an EFI system partition (Microsoft's FAT specification, sections 3 to 6).
 //!
-//! Directories and files have consecutive clusters. Names are short ones, in which the name and its extension are each of one case, so
-//! that there are no long names. All times are that of FAT's epoch, 1980.
+//! Directories and files have consecutive clusters. All names are short ones, whose base and extension are each of one case: there are no
+//! entries for long names. All times are that of FAT's epoch, 1980.
 
 use std::collections::BTreeMap;
 
 const SECTOR: usize = 512;
-/// As mkfs.vfat(8) for volumes of up to 128 MiB.
+/// As mkfs.vfat(8) chooses it for FAT16 volumes of up to 128 MiB.
 const CLUSTER: usize = 2048;
 const SECTORS_PER_CLUSTER: usize = CLUSTER / SECTOR;
-/// Sectors before the tables.
+/// Sectors before the file allocation tables.
 const RESERVED: usize = 1;
 const TABLES: usize = 2;
 /// Entries of the root directory.

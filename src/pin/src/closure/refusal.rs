@@ -83,7 +83,7 @@ pub enum Refusal {
         /// The chain of dependencies to it, from the requested package.
         chain: Vec<String>,
         package: String,
-        /// Whether it is not a kernel or generates initial RAM disks for the kernels of the base.
+        /// Whether it is refused on every base: a boot loader or dracut, rather than a kernel or initramfs-tools.
         is_loader: bool,
     },
     #[error("{}: {package} compiles kernel modules on the machine, which is not supported in a bake", chain.join(ARROW))]

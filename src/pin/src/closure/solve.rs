@@ -19,7 +19,7 @@ use vmbake_manifest::relation::{self, Relation};
 
 /// Maximum length of a chain of dependencies: the longest of Debian have some hundred packages.
 const MAX_DEPTH: usize = 1000;
-/// Prefixes of boot loaders, and of what generates an initial RAM disk in a way that a bake does not know.
+/// Prefixes of boot loaders, and of dracut, whose initial RAM disks a bake cannot make.
 const BOOT: [&str; 3] = ["grub", "dracut", "shim-signed"];
 /// A part of dracut that initramfs-tools uses.
 const DRACUT_INSTALL: &str = "dracut-install";
@@ -73,7 +73,7 @@ pub(super) struct Solver<'a> {
     /// Requested packages that the base has.
     pub(super) kept: Vec<Rc<Node<'a>>>,
     pub(super) left: Vec<Left>,
-    /// Whether the base boots by a boot loader whose menu names its kernels.
+    /// Whether the base has a package of [`BOOT`]: a bake does not add kernels to its boot menu.
     has_loader: bool,
 }
 

@@ -371,7 +371,7 @@ impl Translation<'_> {
         rest.is_empty() || rest.starts_with(b"\\)") || rest.starts_with(b"\\|")
     }
 
-    /// The length of what an interval has before its end, if it is one.
+    /// The length of an interval such as `1,3` without its braces, if there is one.
     fn interval_len(&self) -> Option<usize> {
         let close: &[u8] = if self.extended { b"}" } else { b"\\}" };
         let rest = &self.text[self.at..];

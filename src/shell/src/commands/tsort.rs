@@ -10,7 +10,7 @@ use crate::shell::Shell;
 /// A word of the input.
 #[derive(Default)]
 struct Item<'a> {
-    /// How many pairs it follows in.
+    /// In how many pairs it is the second word.
     predecessors: usize,
     /// In the order of the input.
     successors: Vec<&'a [u8]>,
@@ -41,8 +41,8 @@ pub(super) fn tsort(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     }
 }
 
-/// All words, those that follow none first and by their bytes; then each as soon as all that it follows are there, of several the one that was
-/// named last. `None` for a loop.
+/// All words in the order of GNU tsort. First are those without predecessors, in the order of their bytes. Each other word comes as soon as all
+/// of its predecessors are there; of several, the one that was named last. `None` for a loop.
 fn sorted<'a>(pairs: &[[&'a [u8]; 2]]) -> Option<Vec<&'a [u8]>> {
     let mut items: BTreeMap<&[u8], Item<'a>> = BTreeMap::new();
     for [first, second] in pairs {

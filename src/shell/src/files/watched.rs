@@ -22,7 +22,7 @@ pub(crate) struct Watched<'h> {
     linked: BTreeSet<u64>,
     /// The first path below `/proc` or `/sys` that a command asked for.
     machine: RefCell<Option<Vec<u8>>>,
-    /// Paths below these that no machine has, as the caller says.
+    /// Paths below `/proc` or `/sys` that count as missing (`Settings::absent`).
     absent: Vec<Vec<u8>>,
 }
 

@@ -113,7 +113,7 @@ pub(crate) struct Bash {
     /// Actions of `trap` for ERR and RETURN.
     pub(crate) error_trap: Option<Rc<Vec<u8>>>,
     pub(crate) return_trap: Option<Rc<Vec<u8>>>,
-    /// The one that runs.
+    /// The trap whose action is running.
     pub(crate) trap_running: Option<Trap>,
     /// The line where the action for ERR begins: that of the last command that could fail.
     pub(crate) error_line: u32,

@@ -249,7 +249,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The place of the quote that closes the one here, in `"${name-'…'}"`. Bash looks for the brace behind it, though both belong to the word.
+    /// The place of the quote that closes the one here, in `"${name-'…'}"`. Both quotes are ordinary characters of the word, but bash looks for
+    /// the closing brace only behind them.
     fn closing_single_quote(&self) -> Result<usize, SyntaxError> {
         let rest = self.source.get(self.at + 1..).unwrap_or_default();
         match rest.iter().position(|byte| b"'\"\\`(}".contains(byte)) {

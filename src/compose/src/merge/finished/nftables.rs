@@ -19,7 +19,7 @@ pub(super) fn check(target: &Target, layers: &[Layer]) -> Result<(), MergeError>
     let Some(layer) = of_layer(target, layers, RULES) else { return Ok(()) };
     for NftInclude { line, path } in nft_includes(&String::from_utf8_lossy(&target.bytes(RULES)?)) {
         let included = if path.starts_with('/') { path.clone() } else { format!("{DIRECTORY}/{path}") };
-        // Paths from the current directory, and those of machines, are not known.
+        // The current directory of nft is not known, nor files that only machines have.
         let is_unknown = path.contains(['*', '?', '[']) || path.starts_with("./") || path.starts_with("../");
         if !is_unknown && target.tree.resolve(included.as_bytes()).is_err() && !is_made(layers, &included) {
             let what = format!("nft refuses the file: it includes {path}, which is not in the image");

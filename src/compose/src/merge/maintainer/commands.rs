@@ -130,7 +130,8 @@ fn find(call: &Call<'_>) -> Option<Command> {
         .or_else(|| unknown::find(name, call))
 }
 
-/// The same while an initial RAM disk is made. What only does nothing on a system that does not run could be missed there.
+/// The same while an initial RAM disk is made. Commands that are skipped on a system that is not running are refused: a hook could depend on
+/// their effect.
 fn find_in_initrd(call: &Call<'_>) -> Option<Command> {
     let name = std::str::from_utf8(call.base_name()).ok()?;
     let found = find(call)?;

@@ -9,7 +9,7 @@ use super::MergeError;
 use super::loader::{Object, Search, file_name};
 use vmbake_image::elf::{Elf, Machine};
 
-/// Where the cache has libraries for newer processors only.
+/// Directory of libraries that only newer processors can use.
 const HWCAPS: &[u8] = b"/glibc-hwcaps/";
 
 /// A library by the name that is needed, and where it is.
@@ -69,7 +69,7 @@ pub(in crate::merge) fn needed(
     Ok(Some(found))
 }
 
-/// The loader of libraries, which name none.
+/// The loader for libraries, which do not name one (`PT_INTERP`) as programs do.
 fn default_loader(arch: &str) -> Option<&'static str> {
     match arch {
         "amd64" => Some("/lib64/ld-linux-x86-64.so.2"),

@@ -52,7 +52,7 @@ impl Before {
             let version = vmbake_common::escape::name(&kernel.name);
             let layer = changes.last().map_or_else(|| target.origin().layer.clone(), |change| change.layer.clone());
             Index { kernel, changes }.write(target, packages, warnings)?;
-            // Where it cannot be made, it has no other modules than before.
+            // No warning if there is none to make: one of the base then keeps the modules that it has.
             initrd::note(target, packages, &layer, Some(&version));
         }
         Ok(())

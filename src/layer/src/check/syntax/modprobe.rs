@@ -1,4 +1,4 @@
-//! Lines of modprobe.d(5), of which modprobe ignores those that it does not know.
+//! Lines of modprobe.d(5): the text of a file in, those out that modprobe ignores.
 
 use vmbake_common::spelling::near;
 

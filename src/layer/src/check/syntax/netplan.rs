@@ -1,4 +1,4 @@
-//! Networks of netplan(5): the text of a file in, the values out for which netplan refuses all of its files, so that a machine has no
+//! Networks of netplan(5): the text of a file in, the faults out because of which netplan refuses all of its files, so that a machine has no
 //! network.
 //!
 //! Definitions may refer to those of other files, which are not checked.
@@ -12,7 +12,7 @@ use vmbake_common::spelling::near;
 use super::{Problem, yaml};
 use nodes::{Node, Value};
 
-/// Kinds of definitions, each with its keys and those of `network`. Judged by netplan 1.1.2.
+/// The keys of `network` and of each kind of definition, as netplan 1.1.2 knows them.
 const KEYS: &str = include_str!("netplan/keys.txt");
 
 /// Keys whose values are booleans.

@@ -51,7 +51,7 @@ pub(super) fn find(name: &str, call: &Call<'_>) -> Option<Command> {
     })
 }
 
-/// Another program of the machine.
+/// A program whose effect on an initial RAM disk is not known.
 pub(super) fn refuse(_system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
     unsupported(call)
 }
@@ -60,7 +60,7 @@ fn has_mkinitramfs(call: &Call<'_>) -> bool {
     [b"/usr/sbin/update-initramfs", PROGRAM].iter().all(|path| call.files.lookup(path, Follow::Yes).is_ok())
 }
 
-/// Notes that an initial RAM disk is wanted: `mkinitramfs [-v] -o OUTPUT VERSION`. Until then, the old one or an empty file has its name.
+/// Notes that an initial RAM disk is wanted: `mkinitramfs [-v] -o OUTPUT VERSION`. Until it is made, the old one or an empty file is there.
 fn note(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
     if !is_present(call) {
         return not_found(call);
@@ -90,7 +90,7 @@ fn note(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
     status(0)
 }
 
-/// The kernel that runs is none of the image's.
+/// The running kernel is not one of the image.
 fn no_release(_system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
     call.stdout.extend(b"unknown\n");
     status(0)
@@ -105,13 +105,13 @@ fn fstype(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
     if system.initrd.is_some() { ends(call, Outcome::Status(1)) } else { idle::machine(system, call) }
 }
 
-/// A program that only runs here while an initial RAM disk is made.
+/// Defers a program that is called while no initial RAM disk is made.
 fn outside<T>(call: &Call<'_>) -> Result<T, Outcome> {
     let name = String::from_utf8_lossy(call.base_name());
     Err(Outcome::Deferred(format!("{name} has to run on the machine")))
 }
 
-/// A program ended, or cannot be done here.
+/// The outcome of a program that ended, or that cannot run here.
 fn done(ended: Result<u8, Outcome>) -> Done {
     Ok(ended.map_or_else(|outcome| outcome, Outcome::Status))
 }

@@ -1,5 +1,5 @@
-//! Lines of tmpfiles.d(5) that systemd-tmpfiles ignores, because an earlier line for the path has other settings: of all files, in the
-//! order of their names.
+//! Lines of tmpfiles.d(5) that systemd-tmpfiles ignores, because an earlier line for the same path has other settings. Earlier means in the
+//! same file, or in a file whose name sorts before.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::{field, files, lines, words};
 /// Types whose paths are patterns. Their lines do not conflict with those of other types.
 const PATTERNS: &str = "wetThHaAxXrRzZm";
 
-/// Those of them that exclude each other.
+/// Types of patterns of which only one line may have the same path.
 const EXCLUSIVE_PATTERNS: &str = "wexXrR";
 
 /// Types of directories, whose default mode differs from that of other files.
@@ -21,10 +21,10 @@ const DIRECTORIES: &str = "dDvqQ";
 pub struct TmpfilesConflict {
     /// The index of the text, and the line, counted from 1.
     pub place: (usize, usize),
-    /// Those of the earlier line.
+    /// The same for the earlier line.
     pub first: (usize, usize),
     pub path: String,
-    /// Whether a machine may do it, as one of the lines needs a source or a credential.
+    /// Whether that depends on the machine, because one of the lines needs a source or a credential.
     pub is_conditional: bool,
 }
 
@@ -36,7 +36,7 @@ struct Line {
     is_appended: bool,
 }
 
-/// The lines of texts that are ignored for earlier ones.
+/// The lines that are ignored because of earlier ones, in texts in the order in which they are read.
 pub fn tmpfiles_conflicts<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<TmpfilesConflict> {
     let (mut earlier, mut found) = (BTreeMap::<(bool, String), Vec<Line>>::new(), Vec::new());
     for (index, text) in texts.into_iter().enumerate() {
@@ -61,7 +61,7 @@ pub fn tmpfiles_conflicts<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<T
     found
 }
 
-/// Whether two lines do the same. An id may be that of a name.
+/// Whether two lines do the same. A numeric id may belong to a named account, so it counts as equal to a name.
 fn are_equal(one: &Line, other: &Line) -> bool {
     let is_number = |text: &str| !text.is_empty() && is_id(text);
     let pairs = one.settings.iter().zip(&other.settings).enumerate();

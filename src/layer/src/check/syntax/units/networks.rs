@@ -1,4 +1,4 @@
-//! Files of networks that systemd ignores as a whole or in part because of what they lack: systemd.network(5), systemd.netdev(5) and
+//! Settings that are missing, so that systemd ignores a file or a section of it: systemd.network(5), systemd.netdev(5) and
 //! systemd.link(5).
 
 use super::super::{File, Problem};
@@ -16,7 +16,7 @@ const NEEDED: [(&str, &[&[&str]]); 8] = [
     ("WireGuardPeer", &[&["PublicKey", "PublicKeyFile"]]),
 ];
 
-/// Kinds of devices with sections of their own.
+/// Kinds of devices, each with the sections that only some kinds have.
 const OWN: [(&str, &[&str]); 33] = [
     ("bareudp", &["BareUDP"]),
     ("batadv", &["BatmanAdvanced"]),
@@ -58,11 +58,11 @@ struct Section<'a> {
     line: usize,
     name: &'a str,
     keys: Vec<(&'a str, &'a str)>,
-    /// Whether it has any assignment: systemd ignores others without a word.
+    /// Whether it has any assignment: systemd ignores other sections without a message.
     is_used: bool,
 }
 
-/// What is wrong with the sections of a file. An empty one masks another.
+/// What is wrong with the sections of a file. An empty file is valid: it masks another one of its name.
 pub(super) fn faults(file: &File, statements: &[(usize, Statement)]) -> Vec<Problem> {
     let sections = sections(statements);
     let end = file.path.rsplit('.').next().unwrap_or_default();

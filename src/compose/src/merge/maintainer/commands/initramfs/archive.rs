@@ -49,7 +49,7 @@ fn run_cpio(system: &System<'_, '_>, call: &mut Call<'_>) -> Result<u8, Outcome>
     read.map(|()| 0).map_err(|error| Outcome::Unsupported(format!("an archive: {error}")))
 }
 
-/// Where the names of a reproducible archive are; `None` for other options.
+/// The directory to which the names are relative; `None` for other options than those above.
 fn directory(call: &Call<'_>) -> Option<Vec<u8>> {
     let (mut directory, mut wanted) = (call.cwd.to_vec(), [false; 3]);
     let mut args = call.args.iter().map(Vec::as_slice);

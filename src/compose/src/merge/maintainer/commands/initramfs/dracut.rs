@@ -1,7 +1,7 @@
 //! `dracut-install -m` of dracut 106: copies modules with all that they need.
 //!
-//! Filters are for the named modules; what those depend on comes without. There is no `/sys`, which would name the modules that supply
-//! devices.
+//! Filters apply to the named modules, not to those that they depend on. There is no `/sys`, in which dracut-install would find the modules
+//! that supply the machine's devices.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -18,9 +18,9 @@ use super::copied::copy;
 use super::{done, outside};
 use crate::merge::Directories;
 
-/// Where modules are looked for that a directory names.
+/// Directories below that of the kernel in which an operand `=DIRECTORY` is looked for.
 const BELOW: [&str; 3] = ["extra", "kernel", "updates"];
-/// What a file of firmware may end with, in the order of preference.
+/// Suffixes of firmware files, in the order of preference.
 const COMPRESSED: [&str; 3] = ["", ".zst", ".xz"];
 /// The deepest directories that are followed.
 const MAX_DEPTH: usize = 32;
@@ -148,7 +148,7 @@ impl Options {
     }
 }
 
-/// An extended regular expression (regex(7)), as far as other programs read it alike.
+/// An extended regular expression (regex(7)), if it means the same to [`Regex`].
 fn regex(text: &str) -> Option<Regex> {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || "_-/.|()".contains(char);
     let rest = text.replace("\\.", "");

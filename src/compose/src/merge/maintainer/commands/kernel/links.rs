@@ -56,7 +56,7 @@ pub(super) fn update(_system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done 
     status(0)
 }
 
-/// All kernels in the order of their versions, the one that is preferred last.
+/// All kernels in the order of their versions, with the preferred one at the end.
 fn sorted(files: &dyn Files, change: &str, own: Image, directory: &str) -> Vec<Image> {
     let is_file = |path: &str| files.lookup(path.as_bytes(), Follow::Yes).is_ok_and(|node| node.kind == NodeKind::File);
     let image = |(version, path): (String, String)| {

@@ -7,7 +7,7 @@ use vmbake_shell::{Call, Files};
 
 use super::super::{Done, System, status, unsupported, words};
 
-/// What the names of kernels begin with.
+/// Prefixes of the names of kernels.
 const IMAGES: [&str; 2] = ["vmlinux-", "vmlinuz-"];
 const BOOT: &str = "/boot";
 
@@ -65,7 +65,7 @@ fn sort(call: &mut Call<'_>, is_reverse: bool, versions: &[&str]) -> Done {
     status(0)
 }
 
-/// The kernels in `/boot`, with their paths, in the order of Perl's glob: small and capital letters are the same.
+/// The kernels in `/boot`, with their paths, in the order of Perl's glob, which ignores case.
 pub(super) fn images(files: &dyn Files) -> Vec<(String, String)> {
     let names = files.list(BOOT.as_bytes()).unwrap_or_default();
     let mut names: Vec<String> = names.into_iter().filter_map(|name| String::from_utf8(name).ok()).collect();
