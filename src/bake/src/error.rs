@@ -80,8 +80,7 @@ impl Hint for BakeError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::NoDisk { .. } => Some(
-                "use --format tar, tar.zst or oci, or a base with a kernel and GRUB; see docs/images.md"
-                    .to_owned(),
+                "use --format tar, tar.zst or oci, or a base with a kernel and GRUB; see docs/images.md".to_owned(),
             ),
             Self::NoSystemd { package, .. } => Some(format!(
                 "add \"systemd\" to `packages` of a layer, or replace the script of {package} with `scripts`; see docs/maintainer-scripts.md"

@@ -59,7 +59,7 @@ enum Test {
     /// `-exec … +`, by its number.
     Collect(usize),
     /// `-execdir … +`
-    CollectIn(Words),
+    CollectByDirectory(Words),
 }
 
 /// A number with a sign: more than, less than, or just so many.

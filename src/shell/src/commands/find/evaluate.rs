@@ -185,7 +185,7 @@ impl Search<'_, '_> {
                 let argv: Words = command.iter().map(|word| replaced(word, &name)).collect();
                 self.invoke_in(&directory, &argv)? == 0
             }
-            Test::CollectIn(command) => {
+            Test::CollectByDirectory(command) => {
                 self.note_command(command, path);
                 let (directory, name) = last(path);
                 self.collected_in.entry((command.clone(), directory)).or_default().push(name);
@@ -229,7 +229,7 @@ fn acts(test: &Test) -> bool {
         Test::And(tests) | Test::Or(tests) => tests.iter().any(acts),
         Test::Not(inner) => acts(inner),
         Test::Print(_) | Test::Format(_) | Test::Exec(_) | Test::ExecIn(_) => true,
-        Test::Collect(_) | Test::CollectIn(_) => true,
+        Test::Collect(_) | Test::CollectByDirectory(_) => true,
         Test::Delete | Test::Quit => true,
         _ => false,
     }

@@ -236,7 +236,9 @@ impl Search<'_, '_> {
             Test::Exec(command) => Ok(Test::ExecIn(command)),
             test => match self.collected.pop().filter(|_| matches!(test, Test::Collect(_))) {
                 // find runs them as it leaves a directory, perhaps several times.
-                Some((command, _)) if command.first().is_some_and(|name| name == b"cp") => Ok(Test::CollectIn(command)),
+                Some((command, _)) if command.first().is_some_and(|name| name == b"cp") => {
+                    Ok(Test::CollectByDirectory(command))
+                }
                 _ => self.shell.unsupported("-execdir with “+” for other commands than cp".as_bytes()),
             },
         }
