@@ -1,4 +1,4 @@
-//! Public keys as lines of authorized_keys (sshd(8)), without options. With a truncated key, for example, nobody could log in.
+//! Public keys as lines of authorized_keys (sshd(8)), without options. With a truncated key, for example, logins fail.
 
 use base64ct::{Base64, Encoding};
 

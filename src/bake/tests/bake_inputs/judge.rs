@@ -290,7 +290,7 @@ fn dpkg_upgrades_in_the_same_way() {
     assert!(same_file("/usr/share/files/first", "/usr/share/files/second"), "one inode, two names");
 }
 
-/// Fails unless a tree has the files that dpkg left below `root`, besides `own_files` of dpkg.
+/// Fails unless a tree has the files that dpkg left below `root`, without `own_files`, which only dpkg writes.
 pub(super) fn assert_is_dpkgs(root: &Path, tree: &Tree, own_files: &[&str]) {
     let (mut expected, mut found) = (BTreeMap::new(), of_tree(tree));
     of_dir(root, root, &mut expected);

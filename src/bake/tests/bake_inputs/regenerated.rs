@@ -256,7 +256,6 @@ fn what_no_bake_can_make_is_refused() {
     }
     for path in [
         "/etc/postfix/virtual",
-        "/etc/modprobe.d/x.conf",
         "/etc/ssl/certs/x.pem",
         "/etc/sysctl.d/x.conf",
         "/opt/x.ko",
@@ -264,6 +263,7 @@ fn what_no_bake_can_make_is_refused() {
     ] {
         bake_onto(base(), &[], &with_file(path, "x = 1\n")).unwrap();
     }
+    bake_onto(base(), &[], &with_file("/etc/modprobe.d/x.conf", "options x y=1\n")).unwrap();
 }
 
 #[test]

@@ -117,7 +117,7 @@ impl<'a> Merging<'a> {
         Ok(())
     }
 
-    /// Applies a layer: its accounts, packages, archives and other artifacts, and then what it has of its own.
+    /// Applies a layer: its accounts, packages, archives and other artifacts, and then its other content.
     pub(super) fn layer(&mut self, index: usize, layer: &Layer, images: Option<&Layout>) -> Result<(), MergeError> {
         let (schema, name) = (&layer.schema, layer.schema.name.as_str());
         self.target.enter(own(layer));
@@ -187,7 +187,7 @@ impl<'a> Merging<'a> {
         extracted::check_in_place(&self.target, &layer.schema, is_unpacked)
     }
 
-    /// Applies what a layer has of its own. Before the last one, `hygiene`, the files that depend on all layers are generated, and the paths
+    /// Applies the content of a layer that is not an artifact. Before the last one, `hygiene`, the files that depend on all layers are generated, and the paths
     /// are found that no layer keeps.
     fn own(&mut self, layer: &Layer) -> Result<(), MergeError> {
         let target = &mut self.target;
@@ -256,7 +256,7 @@ fn chosen_by_name(manifest: &Manifest) -> BTreeSet<String> {
     chosen.map(|(name, _)| name.clone()).collect()
 }
 
-/// Places an artifact that is no package.
+/// Places an artifact that is not a package.
 pub(super) fn place(target: &mut Target, artifact: StagedArtifact) -> Result<(), MergeError> {
     let source = target.tree.sources_mut().add(artifact.source);
     match &artifact.content {

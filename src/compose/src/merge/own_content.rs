@@ -1,4 +1,4 @@
-//! What a layer has of its own, besides its artifacts: files, directories, links, modes, units, and what it removes.
+//! The content of a layer that is not an artifact: files, directories, links, modes, units, and what it removes.
 
 use vmbake_common::message;
 
