@@ -92,7 +92,7 @@ copy_exec /usr/bin/zstd
 manual_add_modules virtio_net
 """
 CHANGES = {
-    "settings": {"etc/modprobe.d/own.conf": b"blacklist pcspkr\n", "etc/initramfs-tools/conf.d/own": b"COMPRESS=gzip\n"},
+    "options": {"etc/modprobe.d/own.conf": b"blacklist pcspkr\n", "etc/initramfs-tools/conf.d/own": b"COMPRESS=gzip\n"},
     "hook": {"etc/initramfs-tools/hooks/own": HOOK, "etc/initramfs-tools/modules": b"dummy numdummies=2\n"},
     "few": {"etc/initramfs-tools/conf.d/own": b"MODULES=netboot\n"},
 }

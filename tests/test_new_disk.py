@@ -48,7 +48,7 @@ def part(disk, partition, path):
 
 def member(disk, path):
     with tarfile.open(disk.with_suffix(".tar")) as archive:
-        return archive.extractfile(f".{path}").read().decode()
+        return archive.extractfile(path.removeprefix("/")).read().decode()
 
 
 def test_disk_is_that_of_a_cloud_image(disk, partitions, work):

@@ -34,7 +34,10 @@ fn ischroot(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
 
 /// Its cache is written for the finished tree.
 fn ldconfig(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
-    if call.args.first().is_some_and(|arg| arg == b"-r") {
+    if let [option, directory] = call.args
+        && option == b"-r"
+        && directory != b"/"
+    {
         return initramfs::ldconfig(system, call);
     }
     system.database.is_linked = true;
