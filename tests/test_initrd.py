@@ -111,7 +111,8 @@ def test_changed_files_lead_to_another_initrd(lab, archive, name):
 def test_what_needs_the_machine_leaves_the_initrd_of_the_base(lab, archive, tree):
     done = baked(lab, archive, "dependent", {"etc/initramfs-tools/conf.d/own": b"MODULES=dep\n"})
     assert done.returncode == 0, done.stderr
-    assert f"/boot/initrd.img-{kernel(tree)} stays as in the base: fails with status 1\nmkinitramfs: MODULES dep requires mounted sysfs on /sys" in done.stderr
+    assert f"/boot/initrd.img-{kernel(tree)} stays as in the base: /usr/sbin/mkinitramfs:" in done.stderr
+    assert "the result depends on the running machine: /sys/devices/" in done.stderr
     found = extracted(lab, lab.folder / f"out/dependent.{TARGET}.tar", "dependent.tree")
     path = f"boot/initrd.img-{kernel(tree)}"
     assert (found / path).read_bytes() == (tree / path).read_bytes()

@@ -206,7 +206,7 @@ mod tests {
             ("/etc/default/grub.d/50-x.cfg", "done"),
             ("/etc/default/grub.d/README", "none"),
             ("/etc/grub.d/50_mine", "refused"),
-            ("/etc/modprobe.d/x.conf", "warned"),
+            ("/etc/modprobe.d/x.conf", "done"),
             ("/etc/ssl/certs/ca-certificates.crt", "nothing"),
             ("/etc/ssl/certs/mine.pem", "warned"),
             ("/usr/lib/modules/6.1/extra/x.ko.xz", "done"),

@@ -68,10 +68,10 @@ impl<'s> Reader<'s> {
             }
             let start = self.at;
             let elements = self.deeper(Self::elements)?;
-            let escapes_quote = |pair: &[u8]| matches!(pair, [b'\\', b'\'' | b'"']);
-            if self.substitution && self.source[start..self.at].windows(2).any(escapes_quote) {
-                // bash loses the backslash, and does not find the end of the quotes.
-                return Err(self.unsupported("an escaped quote in an array inside of $( )"));
+            let escapes = |pair: &[u8]| matches!(pair, [b'\\', byte] if b"'\" \t;&|()<>".contains(byte));
+            if self.substitution && self.source[start..self.at].windows(2).any(escapes) {
+                // bash writes the array again without the backslash, and then reads another command.
+                return Err(self.unsupported("an escaped quote, blank or operator in an array inside of $( )"));
             }
             Assigned::Array(elements)
         } else {
