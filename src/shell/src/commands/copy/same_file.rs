@@ -71,7 +71,9 @@ pub(in super::super) fn same_file(
         if old_link.is_symlink() {
             return SameFile::No;
         }
-        if same_link && !entry {
+        // With one name, it is the same entry by way of a link to its directory.
+        let has_names = shell.files.link_count(&shell.path(place)).is_ok_and(|count| count > 1);
+        if same_link && !entry && has_names {
             return ok(!how.moves);
         }
     }
